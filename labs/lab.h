@@ -29,7 +29,7 @@ struct LabInfo {
     std::string_view after = {};  // the lab that this one builds on: "L1"; empty: none
     std::string_view gpu = {};    // what a GPU changes, for the card on home; empty: nothing
 
-    // "L1", and "L1 " before a name; empty: a lab without a number, which stands below the others.
+    // "L1", and "L1 " before a name; empty: a lab without a number, which is below the others.
     std::string mark() const { return number > 0 ? "L" + std::to_string(number) : ""; }
     std::string name() const { return number > 0 ? mark() : std::string(short_title); }
     std::string mark_before() const { return number > 0 ? mark() + " " : ""; }

@@ -57,7 +57,7 @@ if ! { command -v apt-get && command -v dpkg-query; } >/dev/null 2>&1; then
     exit 1
 fi
 
-# Of this machine's architecture: a package for i386 does not help.
+# Only packages of this machine's architecture count: one for i386 does not help.
 native=$(dpkg --print-architecture)
 is_installed() { dpkg-query -W -f='${db:Status-Status} ${Architecture}\n' "$1" 2>/dev/null | grep -xE "installed ($native|all)" >/dev/null; }
 find_missing() {

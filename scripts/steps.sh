@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What run.sh, setup.sh and test.sh show of long work. On a terminal one line, drawn anew; elsewhere a line a minute.
+# What run.sh, setup.sh and test.sh show of long work. On a terminal one line, drawn anew; elsewhere one line per minute.
 # All of it on stderr: stdout carries only what a command was asked for. Source this file.
 
 duration() {  # SECONDS in words

@@ -39,7 +39,8 @@ std::shared_ptr<const TensorStore> open_store(const std::string& path) {
     return store;
 }
 
-// To its end, or to a signal. `casts`: false ends it after the first pass. A part that a signal ends is not counted.
+// Runs to the end, or to a signal. `casts`: false ends it after the first pass. A part that a signal ends is not
+// counted.
 void run(Scan& scan, bool casts) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());

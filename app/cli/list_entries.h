@@ -1,4 +1,4 @@
-// What `list` prints that is more than a line: lessons, terms of the glossary, claim cards.
+// The parts of `list` that print more than one line: lessons, terms of the glossary, claim cards.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -11,10 +11,10 @@ namespace fp8lab::cli {
 // For ->check() of every option that takes a whole number: "--d: 1e3 is not in 2..4096", the sentence of
 // make_train_spec(), also where no int holds the number. Throws usage_error(option, ...).
 CLI::Validator whole(std::string option, long long low, long long high);
-// Of a CLI::ConversionError: the same of numbers that are not whole, "--lr: 'x' is not a number".
+// The error for a CLI::ConversionError, for numbers that are not whole: "--lr: 'x' is not a number".
 Error not_converted(const std::string& what);
 
-// Of the options that were given. Throws usage_error naming the option: an empty value, a number that is not
+// Checks the options that were given. Throws usage_error naming the option: an empty value, a number that is not
 // finite.
 void check_values(const CLI::App& app);
 

@@ -50,7 +50,7 @@ constexpr std::array kColumns = {
     Column{"lost_l1_pct", [](const Row& row) { return row.metrics.lost_l1_pct; }},
     Column{"lost_energy_pct", [](const Row& row) { return row.metrics.lost_energy_pct; }},
 };
-// Of the tensor, the same for every recipe.
+// The columns of the tensor, the same for every recipe.
 constexpr std::array kTensorColumns = {
     Column{"amax", [](const Row& row) { return row.metrics.amax; }},
     Column{"amin_nonzero", [](const Row& row) { return row.metrics.amin_nonzero; }},

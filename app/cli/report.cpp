@@ -24,7 +24,7 @@ struct ReportOptions {
     std::string html, bundle, student;
 };
 
-// A slip of the hand must not replace what the report is made of.
+// A typing error must not replace a file that the report is made from.
 void declare_profile(Outputs& outputs, const ProfileFolders& folders) {
     std::error_code none;  // no exercise was done yet
     for (const auto& entry : std::filesystem::directory_iterator(folders.data / "exercises", none))

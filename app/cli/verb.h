@@ -1,4 +1,4 @@
-// The command line: one file a verb, listed in verbs.cpp. A verb adds its options and a callback to the CLI11
+// The command line: one file per verb, listed in verbs.cpp. A verb adds its options and a callback to the CLI11
 // app; the callback does the work through the same models that the window uses and throws Error, which main()
 // turns into one line on stderr and the exit code of cli.md.
 #pragma once

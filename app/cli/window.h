@@ -1,4 +1,4 @@
-// No verb: the window. In a build without it (FP8LAB_GUI=OFF) asking for it is one clear error.
+// Without a verb the window opens. In a build without the window (FP8LAB_GUI=OFF) this is one clear error.
 #pragma once
 
 #include <string>

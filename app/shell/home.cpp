@@ -33,7 +33,7 @@ constexpr float kWidest = 1.5F * kCardWidth;
 int columns_in(float width) {
     return std::max(1, static_cast<int>((width + kHomeGap) / (kCardWidth + kHomeGap)));
 }
-// In as few rows as there is room for, and these as even as it goes.
+// The number of columns that gives the fewest rows, and rows of nearly equal length.
 int card_columns(float width, int cards) {
     const int rows = (cards + columns_in(width) - 1) / columns_in(width);
     return std::max(1, (cards + rows - 1) / std::max(rows, 1));
@@ -42,7 +42,7 @@ int key_columns(float width) { return std::min(columns_in(width), 3); }
 
 }  // namespace
 
-// Returns where it begins: the right end of what stands beside it.
+// Returns where it begins: the right end of the text beside it.
 float Shell::draw_continue(Rect stage) {
     const auto last = std::find_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
         return entry.lab->info().id == last_at_start_;

@@ -22,7 +22,7 @@ std::uint64_t resident_bytes() {
     return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// From /proc/self/stat: field 22, in clock ticks since boot.
+// Reads field 22 of /proc/self/stat, in clock ticks since boot.
 double process_age_ms() {
     std::ifstream stat("/proc/self/stat");
     std::string line;

@@ -1,4 +1,4 @@
-// What the badge says while no lab says more: where the numbers come from, and why not from a GPU.
+// The text of the badge while no lab sets another: where the numbers come from, and why not from a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Machine {
     std::string reason;  // at most three lines of the rail
 };
 
-// Asks no GPU: that would cost a window that trains nothing half a second and hundreds of MB.
+// Does not query the GPU: a window that trains nothing would pay half a second and hundreds of MB.
 Machine detect_machine();
 std::uint64_t resident_bytes();  // RSS of this process; 0 where the system does not say
 

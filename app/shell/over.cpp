@@ -204,7 +204,7 @@ void Shell::draw_tour() {
         say("This was the tour", "L1 begins here. Ctrl K finds everything, ? lists the keys");
 }
 
-// Of the window's own controls from the table of commands, of a lab's from its fields and the glossary.
+// Help on the window's own controls comes from the table of commands, on a lab's from its fields and the glossary.
 std::optional<ControlHelp> Shell::help_of(std::string_view probe) {
     const bool card = probe.starts_with("home.");
     const std::string control = card ? "rail." + std::string(probe.substr(5)) : std::string(probe);

@@ -26,7 +26,7 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     if (selected || hit.hovered)
         ui::fill_rect(context_, row, {Role::field, Tone::line, selected ? 1.0F : 0.5F}, 6);
     const float y = (row.y0 + row.y1) / 2;
-    const float bar = context_.px(full ? 8 : 2);  // "Home" fills the narrow row: the bar stands beside it
+    const float bar = context_.px(full ? 8 : 2);  // "Home" fills the narrow row: the bar is beside it
     if (selected)
         ui::fill_rect(context_, {bar, row.y0 + context_.px(9), bar + context_.px(2), row.y1 - context_.px(9)},
                       {Role::text});

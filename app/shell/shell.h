@@ -61,7 +61,7 @@ class Shell {
     // A fault that is not about what was just done: stays until it is closed.
     void warn(std::string title, std::string line);
 
-    // Between frames: notes what changed and is kept nowhere else, and tries again what could not be saved.
+    // Called between frames: notes what changed and is kept nowhere else, and saves again what could not be saved.
     // Returns in how many seconds it wants to be called at the latest; infinity: it does not.
     double rest(double now_s);
     // The window was closed. Returns what is lost by that, as a sentence; empty: nothing.

@@ -1,6 +1,6 @@
-// What the window tells, one message at a time: at the bottom of the panel and over it (look.md 5), so that it moves
-// nothing. A message goes by itself, also when nobody touches the mouse; a fault stays until it is closed. Its card
-// is a window of its own: no click on it reaches what is under it.
+// The messages of the window, one at a time, at the bottom of the panel and over it (look.md 5), so that nothing
+// moves. A message goes by itself, also when the mouse does not move; a fault stays until it is closed. The card is a
+// window of its own, so no click on it reaches what is under it.
 #pragma once
 
 #include <deque>
@@ -25,9 +25,9 @@ class Toasts {
     void say(Toast toast);  // at once; a fault that is on show comes back after it
     void warn(std::string title, std::string line);
     void let_go();  // closes it, unless it stays
-    // What was told can no longer be undone.
+    // The change of the message can no longer be undone.
     void take_undo() { shown_.undo = false; }
-    // What was told was undone by a key: nothing is left to offer.
+    // A key has undone the change of the message: the toast offers nothing any more.
     void undone() {
         if (shown_.undo) shown_ = {};
     }

@@ -93,7 +93,7 @@ int by_layout(int key, int scancode) {
     return known ? c : key;
 }
 
-// In the place of ImGui's own callbacks: begin_frame() feeds each frame its events.
+// Replaces ImGui's own callbacks: begin_frame() gives each frame its events.
 void queue_input(GLFWwindow* window) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
         window_of(w).note_key({.key = key, .scancode = scancode, .action = action, .mods = mods});
@@ -129,7 +129,7 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     IMGUI_CHECKVERSION();
     imgui_ = ImGui::CreateContext();
     ImGui::SetCurrentContext(imgui_);
-    ImGui::GetIO().IniFilename = nullptr;        // what is remembered lies in the profile
+    ImGui::GetIO().IniFilename = nullptr;        // the settings to remember are in the profile
     ImGui::GetIO().MouseDoubleClickTime = 0.5F;  // seconds; ImGui's 0.3 are two frames of a slow machine
     if (first_ == nullptr) {
         listen(window_, this);

@@ -77,10 +77,10 @@ class GlWindow {
         std::array<float, 2> pointer{};
     } heard_;
     std::array<bool, 3> held_{};  // buttons of the mouse, as the frames were told
-    // Where it was at the event that this frame is told of, and whether the last frame was told of one.
+    // The place of the mouse at the event that this frame gets, and whether the last frame got one.
     std::optional<std::array<float, 2>> pointer_then_;
     bool pointer_was_then_ = false;
-    std::set<int> given_;  // of a second window: keys that are down and that the first one was told of
+    std::set<int> given_;  // of a second window: keys that are down and were reported to the first one
     int desk_[4] = {};     // x, y, width, height before fill_monitor()
 };
 

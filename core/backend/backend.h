@@ -56,7 +56,7 @@ struct AccumulationError {
 struct BlockTimes {  // of one arm
     std::string recipe, attention;
     double median_ms = 0, q1_ms = 0, q3_ms = 0;
-    std::vector<std::pair<std::string, double>> parts;  // ms, each alone: ArmCost::parts
+    std::vector<std::pair<std::string, double>> parts;  // ms of each part alone: ArmCost::parts
     double memory_bytes = 0;
 };
 
@@ -69,26 +69,26 @@ class Backend {
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec) { return make_trainer(spec, {}); }
     virtual std::vector<Capability> capabilities() { return {}; }
-    // Those of the codec; a device may add its own.
+    // The self-checks of the codec; a device may add its own.
     virtual std::vector<SelfCheck> self_checks(bool full);
     // The first line is the ceiling of this device; all lines are measured alternately. Throw Error{backend}
     // where the device has no such bench.
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
-    // The blocks of a transformer alone, forward, backward and update, for each arm of the spec: their input and the
-    // gradient of their output are given, there is no embedding, head, loss or clipping. The arms in turns.
+    // Times the blocks of a transformer alone, forward, backward and update, for each arm of the spec. Their input
+    // and the gradient of their output are given; there is no embedding, head, loss or clipping. The arms alternate.
     virtual std::vector<BlockTimes> time_blocks(const TrainSpec& spec, int repeats);
-    // The grid of gemm_grid.h; `command` and `date` are left to the caller. What does not fit into the memory
+    // Measures the grid of gemm_grid.h; the caller sets `command` and `date`. What does not fit into the memory
     // of the GPU is in `skipped`. `progress` may be empty.
     virtual GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress);
-    // One layer, for lab L9: half a second of load, then its three products in BF16 and FP8 and its casts, in
-    // turns. Algorithms come from the cache or from a short contest; the cache is not written. `progress` may
-    // be empty. Throws Error{backend} where the memory of the GPU is too small, with the size that was needed,
-    // and usage_error for a shape or recipe that cannot be measured. One call at a time.
+    // Times one layer, for lab L9: after half a second of load its three products in BF16 and FP8 and its casts,
+    // alternately. Algorithms come from the cache or from a short contest; the cache is not written. `progress` may
+    // be empty. Throws Error{backend} where the memory of the GPU is too small, with the size that was needed, and
+    // usage_error for a shape or recipe that cannot be measured. One call at a time.
     virtual LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress);
-    // Device memory in bytes that each arm of a training takes: builds it, reads them and frees it. Throws as
-    // make_trainer(), and Error{backend} where the device has no memory of its own.
+    // The device memory in bytes that each arm of a training takes. Builds the training, reads the sizes and frees
+    // it. Throws as make_trainer(), and Error{backend} where the device has no memory of its own.
     virtual std::vector<double> allocated_bytes(const TrainSpec& spec);
 };
 

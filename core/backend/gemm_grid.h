@@ -7,13 +7,13 @@
 //   fprop  m x n x k  to BF16        dgrad  m x k x n  to BF16        wgrad  n x k x m  to FP32
 // Kinds of a product; operands are in memory in their type already, FP8 transposed where cuBLASLt wants it:
 //   bf16         all operands BF16
-//   tensor-fast  x and w E4M3, dy E5M2, one scale a tensor, fast accumulation
+//   tensor-fast  x and w E4M3, dy E5M2, one scale per tensor, fast accumulation
 //   tensor       the same with promoted accumulation
-//   row          one scale a row and column; fast accumulation in fprop only, as recipe rowwise has it
+//   row          one scale per row and column; fast accumulation in fprop only, as in recipe rowwise
 //   block128     E4M3 throughout, 1x128 scales and 128x128 of w
 // fp8 (where not every kind is measured): tensor-fast in fprop, tensor in dgrad and wgrad.
-// Times are medians over samples of at least 0.2 ms on random data, taken in turns with the other kinds of the
-// same product. Operands that fit in the cache are in the cache.
+// Times are medians over samples of at least 0.2 ms on random data, which alternate with the other kinds of the same
+// product. Operands that fit in the cache are in the cache.
 #pragma once
 
 #include <string>
@@ -45,7 +45,7 @@ struct GridPoint : GridTime {
     double flop() const { return 2.0 * m * n * k; }
     double tflops() const { return median_ms > 0 ? flop() / median_ms / 1e9 : 0; }
 };
-// From BF16 to FP8, contiguous rows only; both_ms: with the transposed copy as well.
+// A cast from BF16 to FP8, contiguous rows only. both_ms: with the transposed copy as well.
 struct GridCast : GridTime {
     std::string what, recipe;  // "x" "w" "dy"; "delayed" "current" "rowwise" "block128"
     int rows = 0, cols = 0;
@@ -67,13 +67,13 @@ struct GridFormat : GridTime {
     double bytes = 0;  // of A, B and D in memory, with their scales
     double tflops() const { return median_ms > 0 ? 2.0 * n * n * n / median_ms / 1e9 : 0; }
 };
-// n x n x n with operands that are 0, and with random ones in turns.
+// A product n x n x n with operands that are 0, alternating with random operands.
 struct GridZeros : GridTime {
     std::string kind;  // bf16 or fp8
     int n = 0;
     double random_ms = 0;
 };
-// Between pinned host memory and the GPU; both: up and down at once, until the later one is done.
+// Copies between pinned host memory and the GPU. both: up and down at the same time, until the later one is done.
 struct GridHostCopy {
     double bytes = 0;                            // of one direction
     double up_ms = 0, down_ms = 0, both_ms = 0;  // 0: not measured
@@ -94,7 +94,7 @@ struct GridRoofs {
 };
 inline constexpr int kCeilingSize = 8192;
 inline constexpr double kCopyMovedBytes = 2.0 * (1 << 30);
-// The copy and 8192^3, once at the start and once at the end. what: "copy" or a kind.
+// A ceiling, the copy or 8192^3, measured once at the start and once at the end. what: "copy" or a kind.
 struct GridCeiling : GridTime {
     std::string what, when;  // when: "start" or "end"
 };
@@ -126,16 +126,16 @@ struct GemmGrid {
     GridHostCopy host_copy;
     std::vector<GridGroup> groups;
 
-    // Null where it was not measured.
+    // The product, or null where it was not measured.
     const GridPoint* point(std::string_view product, int m, int n, int k, std::string_view kind) const;
     const GridAlign* aligned(std::string_view product, int m, int n, int k, std::string_view kind) const;
-    // Of the tensor `what` of that layer.
+    // The cast of the tensor `what` of that layer; null where it was not measured.
     const GridCast* cast(std::string_view what, std::string_view recipe, int m, int n, int k) const;
     std::vector<int> recorded_m(int n, int k) const;           // ascending
     std::vector<std::pair<int, int>> recorded_layers() const;  // (n, k), in the order of the grid
 };
 
-// The roofs as the fastest that `grid` has, and its memory ceiling.
+// The fastest products of `grid`, and its memory ceiling.
 GridRoofs roofs_of(const GemmGrid& grid);
 
 // The JSON of the result, one line per element, numbers with 4 significant digits. gemm_grid_of() throws input_error

@@ -27,7 +27,7 @@ struct GridLayer {  // x (m, k), w (n, k)
     int m = 0, n = 0, k = 0;
     bool operator==(const GridLayer&) const = default;
 };
-// M = 2^4 ... 2^15 for six (N, K), M N K <= 2^43.
+// The layers: M = 2^4 ... 2^15 for six (N, K), M N K <= 2^43.
 std::vector<GridLayer> grid_layers();
 
 struct GridTensor {
@@ -38,7 +38,7 @@ struct GridTensor {
 // The tensors of all layers, each once: the w of a layer is the same at every M.
 std::vector<GridTensor> grid_tensors();
 
-// 4096^3 with M, N or K one more and one less, then what they are padded to (multiples of 16).
+// The products 4096^3 with M, N or K one more and one less, then those that they are padded to (multiples of 16).
 std::vector<GridLayer> grid_alignments();
 
 struct GridFused {
@@ -51,10 +51,10 @@ inline constexpr std::array<std::string_view, 9> kGridFormats = {
 inline constexpr std::array kGridGroups = {1, 4, 16, 64};
 inline constexpr int kGridGroupRows = 8192, kGridGroupWidth = 4096;  // rows of all groups; N and K
 
-// Multiples of 16 as FP8 needs them.
+// The next multiple of 16, which FP8 needs.
 constexpr int padded_to_16(int v) { return (v + 15) / 16 * 16; }
 
-// Samples of something that takes `ms`, and launches in each: at least 0.2 ms.
+// The number of samples of work that takes `ms`, and of launches in one sample, which lasts at least 0.2 ms.
 int grid_samples(int repeats, double ms);
 int grid_launches(double ms);
 

@@ -21,7 +21,7 @@ struct LayerProbe {
 
 // What is measured so far is kept when it is stopped: a product that has no time is absent from `points`.
 struct LayerTimes {
-    // fprop, dgrad and wgrad in "bf16" and in the recipe's kind, whose name gemm_grid.h has.
+    // The products fprop, dgrad and wgrad, in "bf16" and in the kind of the recipe (gemm_grid.h).
     std::vector<GridPoint> points;
     std::vector<GridCast> casts;  // x, w and dy of the recipe; none where FP8 refuses the shape of the tensor
     GridRoofs roofs;              // 8192^3 and a copy of 1 GiB, measured as the load before

@@ -1,4 +1,4 @@
-// Recorded benches of GPUs, for machines without one: assets/recordings/*.json, a file a GPU, made by
+// Recorded benches of GPUs, for machines without one: assets/recordings/*.json, one file per GPU, made by
 // scripts/record.sh. They have the measurements with GPU, driver and date; only ratios are computed from them.
 //
 //   {"gpu": "NVIDIA H200", "driver": "580.95", "cuda": "13.0", "date": "2026-11-21",
@@ -25,7 +25,7 @@ struct RecordedArm {
     double median_ms = 0, iqr_ms = 0, tflops = 0;
     double q1_ms = 0, q3_ms = 0, memory_bytes = 0;           // 0: an older recording has none
     std::vector<std::pair<std::string, double>> parts_ms{};  // "GEMM", "casts", ...: ArmCost::parts
-    // 0 where there is no such part.
+    // The time of a part; 0 where there is no such part.
     double part_ms(std::string_view part) const;
 };
 struct RecordedStep {  // one result with "bench": "step"
@@ -34,7 +34,7 @@ struct RecordedStep {  // one result with "bench": "step"
     std::vector<RecordedArm> arms{};
     std::string state = "fp32";  // of weights and moments of recipe bf16, or "bf16"
     const RecordedArm* find(std::string_view recipe) const;  // null where it was not measured
-    // Time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
+    // The speed-up: the time of bf16 divided by the time of this recipe; 0 where one of the two is missing.
     double speedup(std::string_view recipe) const;
 };
 // One result with "bench": "blocks", the blocks of a transformer alone, or with "bench": "train", a whole training: the
@@ -66,7 +66,7 @@ Recording parse_recording(std::string_view json, const std::string& where);
 // All recordings among the assets: h200 first, then by id. Empty where there is none. Throws as
 // parse_recording() at the first that is not whole.
 std::vector<Recording> load_recordings();
-// The first of them; the others are not read.
+// The first recording among the assets; the others are not read.
 std::optional<Recording> load_recording();
 
 // All recordings among the assets, or why one cannot be read.
@@ -80,8 +80,8 @@ std::shared_ptr<const Shipped> shipped();  // read once for each folder of asset
 // "H200" of "NVIDIA H200", "H100" of "NVIDIA H100 80GB HBM3".
 std::string short_gpu_name(std::string_view gpu);
 
-// Why anybody wants FP8, in two sentences: its bytes, and the recorded step that it makes faster by the
-// largest factor, with GPU and date. Without such a step the first alone.
+// Why FP8 is wanted, in two sentences: its bytes, and the recorded step with the largest speed-up, with GPU and date.
+// Without such a step there is only the first sentence.
 std::string why_fp8(const std::optional<Recording>& recording);
 
 }  // namespace fp8lab

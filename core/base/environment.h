@@ -5,7 +5,7 @@
 
 namespace fp8lab {
 
-// Null where it is not set or empty.
+// The value; null where the variable is not set or is empty.
 inline const char* environment(const char* name) {
     const char* value = std::getenv(name);
     return value && *value ? value : nullptr;

@@ -48,14 +48,14 @@ Field toggle(FieldInfo info, bool* value);
 Field choice(FieldInfo info, std::string* value, std::vector<Choice> choices);
 Field text(FieldInfo info, std::string* value);
 
-// Null: none has this name.
+// The field of that name; null: none has it.
 const Field* find_field(std::span<const Field> fields, std::string_view name);
 
-// Value as text that set_field() reads back to the same value (shortest round-trip decimals).
+// The value as text, from which set_field() reads the same value (shortest round-trip decimals).
 std::string field_text(const Field& field);
 
-// Parses and stores. Throws usage_error with the field and its range or valid choices; then nothing is
-// changed.
+// Parses the text and stores the value. Throws usage_error with the field and its range or valid choices; then
+// nothing is changed.
 void set_field(const Field& field, std::string_view text);
 
 // "name=value" as --set takes it. Throws usage_error listing the fields when the name is unknown.

@@ -16,8 +16,8 @@ inline std::string with_commas(std::size_t value) {
     return out;
 }
 
-// "a, b, c" of up to ten; of more the first ten "and 99,990 more". `name_of` turns an item into a text; what comes from
-// a file is quoted by it (quote_from() of read_json.h).
+// Up to ten items as "a, b, c"; of a longer list the first ten "and 99,990 more". `name_of` turns an item into a
+// text; what comes from a file is quoted by it (quote_from() of read_json.h).
 template <class Range, class Name>
 std::string some_names(const Range& items, Name name_of, std::string_view between = ", ") {
     std::string out;

@@ -10,7 +10,7 @@
 
 namespace fp8lab {
 
-// sigma times the pairs of the blocks `first`, first + 1, ... of the stream: out.size() / 2 pairs.
+// Writes sigma times the pairs of the blocks `first`, first + 1, ... of the stream: out.size() / 2 pairs.
 void normal_pairs(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::span<float> out,
                   float sigma);
 

@@ -70,7 +70,7 @@ void pairs(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, float*
     }
 }
 
-// In pieces that stay in the first-level cache: a start in the middle of a block, and the last vector's excess,
+// Works in pieces that stay in the first-level cache: a start in the middle of a block, and the last vector's excess,
 // need a buffer.
 void numbers(std::uint64_t seed, std::uint64_t stream, std::uint64_t first, std::uint32_t* out,
              std::size_t count) {

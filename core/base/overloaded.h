@@ -1,4 +1,4 @@
-// std::visit with one lambda an alternative: std::visit(Overloaded{[](A) {}, [](B) {}}, variant).
+// std::visit with one lambda per alternative: std::visit(Overloaded{[](A) {}, [](B) {}}, variant).
 #pragma once
 
 namespace fp8lab {

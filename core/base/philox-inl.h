@@ -1,4 +1,4 @@
-// Internal to the files of vector kernels: Philox4x32-10 (rng.h), one block a 64-bit lane. Included once for every
+// Internal to the files of vector kernels: Philox4x32-10 (rng.h), one block per 64-bit lane. Included once for every
 // vector target.
 #include <cstdint>
 

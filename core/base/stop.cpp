@@ -27,7 +27,7 @@ struct EndSignal {
 constexpr std::array kEndSignals = {EndSignal{SIGINT, "SIGINT"}, EndSignal{SIGTERM, "SIGTERM"},
                                     EndSignal{SIGHUP, "SIGHUP"}};
 
-// A handler can reach nothing else than what is here, and only what is atomic.
+// A signal handler may use only these objects, because they are atomic.
 struct Temporary {
     std::atomic<bool> taken = false;
     std::atomic<bool> there = false;  // the name is complete
@@ -38,7 +38,7 @@ std::array<Temporary, kMostTemporaries> g_temporaries;
 std::atomic<int> g_signal = 0;
 std::atomic<int> g_keepers = 0;    // Interruptibles that live
 std::atomic<int> g_listener = -1;  // the end of a pipe that an InterruptListener reads
-std::atomic<int> g_writing = 0;    // handlers that may have that end in hand
+std::atomic<int> g_writing = 0;    // handlers that may be writing to that end
 std::atomic<bool> g_open_line = false;
 std::array<char, 64> g_doing{};
 std::atomic<std::size_t> g_doing_size = 0;
@@ -51,7 +51,7 @@ std::string_view name_of(int number) {
     return {};
 }
 
-// Not to a pipe that nobody empties: that would keep the process.
+// Does not write to a pipe that is full and has no reader: the process would hang there.
 void write_stderr(std::string_view text) {
     pollfd out{STDERR_FILENO, POLLOUT, 0};
     if (::poll(&out, 1, 0) != 1) return;
@@ -118,7 +118,7 @@ InterruptListener::InterruptListener(std::function<void()> asked) {
     });
     g_listener = pipe_[1];
     if (!interrupted()) return;
-    // The signal came before the handler knew the pipe. A second byte, of the handler, changes nothing.
+    // The signal came before the handler knew the pipe. If the handler writes a second byte, nothing changes.
     const char asked_before = 's';
     [[maybe_unused]] const ssize_t written = ::write(pipe_[1], &asked_before, 1);
 }
@@ -128,8 +128,8 @@ InterruptListener::~InterruptListener() {
     const char end = 'e';
     [[maybe_unused]] const ssize_t written = ::write(pipe_[1], &end, 1);
     listener_.join();
-    // A handler on another thread may have read g_listener just before. It has counted itself by then, and whoever
-    // comes later finds -1.
+    // A handler on another thread may have read g_listener just before. It has counted itself by then, and a later
+    // handler finds -1.
     while (g_writing > 0) std::this_thread::yield();
     ::close(pipe_[0]);
     ::close(pipe_[1]);

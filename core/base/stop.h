@@ -40,8 +40,8 @@ class Interruptible {
     Interruptible& operator=(const Interruptible&) = delete;
 };
 
-// The same for work that waits: `asked` is called once, on a thread of its own, also for a signal that came
-// earlier. Only one object may exist at a time.
+// The same for work that waits: a thread of its own calls `asked` once, also for a signal that came earlier. Only one
+// object may exist at a time.
 class InterruptListener {
   public:
     explicit InterruptListener(std::function<void()> asked);

@@ -27,8 +27,8 @@ struct Range {
     bool operator==(const Range&) const = default;
 };
 
-// Of a linear axis: what lies between lo and hi is squeezed into `width`, in units of the axis, and the axis is drawn
-// broken there.
+// A break of a linear axis: the range from lo to hi is drawn in `width`, in units of the axis, with a sign of the
+// break.
 struct AxisBreak {
     double lo = 0, hi = 1, width = 0.1;
     bool holds(double value) const { return value > lo && value < hi; }
@@ -114,8 +114,8 @@ struct YSpan {
     double lo = 0, hi = 0;
 };
 enum class Anchor { left, center, right };
-// Words at a point, a line each; lines after the first are muted. They move off marks and into the plot, and are left
-// out where they are wider than `room`, a range of x.
+// Words at a point, one entry per line; lines after the first are muted. They move off marks and into the plot, and
+// are left out where they are wider than `room`, a range of x.
 struct TextMark {
     double x = 0, y = 0;
     std::string text = {};

@@ -64,14 +64,14 @@ struct Note {
     float lead() const;  // more between a first line that is larger and the second
 };
 
-// Of text marks, brackets and the names of lines and spans; none where nothing is said or it is outside the plot.
+// The words of text marks, brackets and names of lines and spans; none where there is no text in the plot.
 std::optional<Note> note_of(const Series& series, const FigureLayout& layout, Canvas& canvas);
 
-// The notes of all visible series, on what was painted on the canvas before. `taken`: other words.
+// Paints the notes of all visible series over what the canvas has already. `taken`: the places of other words.
 void paint_notes(const Figure& figure, const View2D& view, const FigureLayout& layout, MarkedCanvas& canvas,
                  std::vector<Rect> taken);
 
-// The words at the ends of curves; returns their rectangles.
+// Paints the words at the ends of curves and returns their rectangles.
 std::vector<Rect> paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout,
                                    MarkedCanvas& canvas);
 // The ground of words that lie over marks, 3 px wider than they are.

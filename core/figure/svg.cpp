@@ -134,7 +134,7 @@ std::string to_svg(const Figure& figure, const SvgOptions& options) {
           options.paint);
     std::string words;  // for who listens to it
     for (const std::string& sentence : to_words(figure)) words += (words.empty() ? "" : " ") + sentence;
-    // Without contextual alternates, with which Inter draws the x of 0x7F as a multiplication sign.
+    // Contextual alternates are off: with them Inter draws the x of 0x7F as a multiplication sign.
     std::string out = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:g}\" height=\"{1:g}\" viewBox=\"0 0 {0:g} "
         "{1:g}\" style=\"font-variant-ligatures:none;font-feature-settings:'calt' "

@@ -26,12 +26,12 @@ std::string read_bounded(const std::filesystem::path& path, std::size_t most, Pi
 std::vector<std::byte> read_bytes(const std::filesystem::path& path, std::size_t most = kLargestDocument,
                                   Pipes pipes = Pipes::refused);
 
-// A document of the program's own.
+// The whole content of a document of the program's own.
 inline std::string read_text(const std::filesystem::path& path) {
     return read_bounded(path, kLargestDocument);
 }
 
-// At most `bytes` first bytes of a regular file of any size: enough to recognise its kind.
+// The first bytes of a regular file of any size, at most `bytes`: enough to recognise its kind.
 std::string read_head(const std::filesystem::path& path, std::size_t bytes);
 
 }  // namespace fp8lab

@@ -55,7 +55,7 @@ void append_escaped(std::string& out, char c) {
     }
 }
 
-// To stderr, as it is. A failure is ignored.
+// Writes to stderr without escaping. A failure is ignored.
 void write_message(std::string_view text) noexcept {
     while (!text.empty()) {
         const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());

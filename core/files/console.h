@@ -23,7 +23,7 @@ void erase_line() noexcept;
 // text from a file or the command line must not control a terminal.
 std::string printable(std::string_view text);
 
-// Thrown where stdout is a pipe that nobody reads any more, as in `fp8lab codes e4m3 | head -1`.
+// Thrown where the reader of the pipe on stdout is gone, as in `fp8lab codes e4m3 | head -1`.
 class ClosedPipe final : public std::exception {
   public:
     const char* what() const noexcept override { return "stdout: Broken pipe"; }

@@ -5,7 +5,7 @@
 
 namespace fp8lab {
 
-// $XDG_DOCUMENTS_DIR, from the environment or from user-dirs.dirs (xdg-user-dirs), else ~/Documents.
+// Returns $XDG_DOCUMENTS_DIR, from the environment or from user-dirs.dirs (xdg-user-dirs), else ~/Documents.
 std::filesystem::path documents_folder();
 
 }  // namespace fp8lab

@@ -93,7 +93,7 @@ WriteTarget write_target(const fs::path& path) {
         const bool is_number = failure == std::errc{} && end == name.data() + name.size();
         if (is_number && is_descriptor_folder(folder)) {
             if (is_our_own(folder)) return {target, number};
-            // Of another process: its pipe or device has no name that the link could be followed to.
+            // The descriptor of another process: its pipe or device has no name that the link could be followed to.
             struct stat info {};
             if (::stat(target.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return {target};
         }
@@ -141,7 +141,7 @@ GrowingFile::GrowingFile(fs::path path, const fs::path& like) : path_(std::move(
     } else {
         const bool has_model =
             ::stat(target.c_str(), &info) == 0 || (!like.empty() && ::stat(like.c_str(), &info) == 0);
-        // Before anything is written: nobody may read the temporary who may not read the file.
+        // This is done before anything is written, so that only those who may read the file can read the temporary.
         const mode_t first = has_model ? info.st_mode & 0700 : 0666;
         open->temporary.emplace(temporary_beside(target));
         open->file.emplace(::open(open->temporary->path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, first));

@@ -37,7 +37,7 @@ HomeFolder home_folder();
 // Creates the folder and its parents where they are missing, with fsync. Throws Error{failed} with the
 // system's reason.
 void make_folder(const std::filesystem::path& folder);
-// fsync: what was renamed in it outlives a power cut. Some file systems refuse, which is no error.
+// Calls fsync on the folder, so that a renamed file survives a power cut. That a file system refuses is no error.
 void sync_folder(const std::filesystem::path& folder);
 
 // The first window that opens a profile may write to it; later ones only read. The kernel releases the lock

@@ -57,7 +57,7 @@ void keep_previous(const fs::path& file) {
     const fs::path previous = beside(file, ".bak"), linked = beside(file, ".bak.new");
     std::error_code problem;
     fs::remove(linked, problem);
-    // Of what a link leads to: the link itself would name the new bytes, once they are there.
+    // Links the file that a symbolic link leads to: the link itself would name the new bytes, once they are written.
     if (::linkat(AT_FDCWD, file.c_str(), AT_FDCWD, linked.c_str(), AT_SYMLINK_FOLLOW) != 0)
         return write_file(previous, read_text(file), file);
     fs::rename(linked, previous, problem);

@@ -18,7 +18,7 @@ namespace fp8lab {
 std::string load_kept(const std::filesystem::path& file, const std::function<void(const std::string&)>& take,
                       Access access);
 
-// `text` from with_checksum(). Throws Error{failed}: file and .bak then still hold what was kept last.
+// Writes `text`, which with_checksum() made. Throws Error{failed}: file and .bak then still hold what was kept last.
 void save_kept(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace fp8lab

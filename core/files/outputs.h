@@ -36,19 +36,19 @@ enum class Holds {
 
 class Outputs {
   public:
-    // "-" is stdin. Folders and files that are not there are left to their reader. Throws usage_error: an
-    // output declared before would replace it.
+    // Declares an input. "-" is stdin. Folders and files that are not there are left to their reader. Throws
+    // usage_error: an output declared before would replace it.
     void reads(const std::filesystem::path& path);
 
-    // `option` as the user typed it; "-" is stdout. Throws usage_error(option, ...): an empty name, an input
-    // or another output of this call, a file that holds something else. Throws Error{failed}: a folder, or
-    // what cannot be written.
+    // Declares an output. `option` is what the user typed; "-" is stdout. Throws usage_error(option, ...): an empty
+    // name, an input or another output of this call, a file that holds something else. Throws Error{failed}: a
+    // folder, or what cannot be written.
     void writes(const std::string& option, const std::filesystem::path& path, Holds holds);
 
-    // Files in this folder, which is made when the first of them is written. Throws as writes().
+    // Declares files in this folder, which is made when the first of them is written. Throws as writes().
     void writes_into(const std::string& option, const std::filesystem::path& folder);
 
-    // Stdout, by an option that names no file: "--json"; or "stdout" for what a verb prints without an
+    // Declares stdout, by an option that names no file ("--json"), or "stdout" for what a verb prints without an
     // option. Throws usage_error: it is taken, or it is a file that is an input or output of the same call.
     void prints(const std::string& option);
 

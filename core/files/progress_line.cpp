@@ -20,7 +20,7 @@ constexpr std::int64_t kElsewhere = 2000 * kMillisecond;
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1), next_(now_ns() + kSilent) {}
 
-// To a few milliseconds, since loops that take microseconds ask for it.
+// The clock is exact to a few milliseconds, since loops that take microseconds ask for it.
 std::int64_t ProgressLine::now_ns() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

@@ -1,5 +1,5 @@
-// How far long work is, on stderr: nothing within its first two seconds, then a line every two seconds; on a terminal one
-// line that is drawn anew four times a second and taken away at the end.
+// Shows on stderr how far long work is. Nothing is printed in its first two seconds, then one line every two seconds.
+// On a terminal there is one line that is drawn anew four times a second and removed at the end.
 //
 //   ProgressLine progress;
 //   const AskBetween ask(progress.asker());
@@ -24,11 +24,11 @@ class ProgressLine {
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
 
-    // The part that begins, or how many are done. It is told when a line is due: here, or during the part by asker().
+    // Sets the text: the part that begins, or how many are done. Printed when a line is due, here or by asker().
     void at(std::string how_far);
-    // A line is due: for a text that takes time to make. Cheap; any thread.
+    // Whether a line is due: ask it before making a text that takes time. Cheap; any thread.
     bool due() const { return now_ns() >= next_.load(std::memory_order_relaxed); }
-    // For AskBetween: tells what is due, then ends the work where a signal has asked for that (Interrupted).
+    // For AskBetween: prints the line that is due, then throws Interrupted where a signal has come.
     std::function<void()> asker();
     // Takes the drawn line from the terminal, before something is written to stdout.
     void erase();

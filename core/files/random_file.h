@@ -20,12 +20,12 @@ using SizeByHead = std::function<std::uint64_t(std::span<const std::byte> head)>
 
 class RandomFile {
   public:
-    // A regular file. Throws as read_bytes() where pipes are refused; "-" is refused too.
+    // Opens a regular file. Throws as read_bytes() where pipes are refused; "-" is refused too.
     explicit RandomFile(const std::filesystem::path& path);
-    // Also "-", stdin, and, where it may be one, a pipe. Those are read whole into memory, up to one byte beyond the size
-    // that their head says; then the reader of the format says that there is too much. Throws as read_bytes().
+    // Opens a file; also "-" (stdin) and, where allowed, a pipe, which are read whole into memory, up to one byte beyond
+    // the size that their head says; the reader of the format then says that there is too much. Throws as read_bytes().
     RandomFile(const std::filesystem::path& path, const SizeByHead& size_by_head, Pipes pipes);
-    // What is in memory, under that name.
+    // A file whose bytes are in memory, under that name.
     RandomFile(std::vector<std::byte> bytes, std::filesystem::path name);
     ~RandomFile();
     RandomFile(RandomFile&& other) noexcept;
@@ -36,10 +36,10 @@ class RandomFile {
     std::uint64_t size() const { return size_; }
     std::int64_t modified_ns() const { return modified_ns_; }  // since 1970, when it was opened
 
-    // All bytes from `offset` on. Throws input_error, with the byte: the file ends before; and without: it is not what
-    // it was when it was opened. May be called by several threads at a time.
+    // Fills the span with the bytes from `offset` on. Throws input_error with the byte where the file ends before,
+    // and without it where the file has changed since it was opened. May be called by several threads at a time.
     void read(std::uint64_t offset, std::span<std::byte> into) const;
-    // At most `most` bytes from `offset` on, fewer where the file ends.
+    // Reads at most `most` bytes from `offset` on, fewer where the file ends.
     std::vector<std::byte> read_some(std::uint64_t offset, std::uint64_t most) const;
 
   private:

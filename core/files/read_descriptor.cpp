@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kFirst = 1 << 16, kAsked = std::size_t{32} << 20;  // less is not worth the question
 
-// Of an input of unknown size: twice what it was, while there is memory for it.
+// The next size of the buffer. For an input of unknown size it doubles while there is memory for it.
 std::size_t next_size(std::size_t used, std::size_t most, std::uint64_t expected, const std::string& where) {
     const std::size_t known = expected > used ? static_cast<std::size_t>(expected) + 1 : 0;
     const std::size_t size = std::min(most, std::max({kFirst, used * 2, known}));

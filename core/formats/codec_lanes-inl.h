@@ -71,7 +71,7 @@ HWY_INLINE IntVec round_nearest_narrow(const CodecRow& row, IntVec pattern) {
     return hn::Add(hn::Sub(hn::BitCast(Ints(), sum), base), shift_right(binades, row.discard));
 }
 
-// Toward zero, and stochastically: shift the significand right and let the bits that fall out decide.
+// Rounding toward zero and stochastic rounding: the bits that are shifted out of the significand decide.
 template <Kernel K>
 HWY_INLINE IntVec round_by_shift(const CodecRow& row, IntVec pattern, const std::uint32_t* random,
                                  std::size_t index) {

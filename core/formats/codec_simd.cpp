@@ -218,7 +218,7 @@ void encode_span(const CodecRow& row, const CastOptions& options, const float* i
     });
 }
 
-// Without random numbers only: those take longer than the stores.
+// Only for casts without random numbers, since those take longer than the stores.
 void stream_bytes(const CodecRow& row, const CastOptions& options, const float* in, std::size_t count,
                   std::uint8_t* out) {
     const std::size_t head = -reinterpret_cast<std::uintptr_t>(out) % kLine;

@@ -11,7 +11,7 @@
 namespace fp8lab {
 namespace {
 
-// For the last columns of the table.
+// Words for the last columns of the table.
 constexpr bool kTrains = true, kMx = true, kNo = false;
 
 // INT8 is the row with no exponent bits: every code is a "subnormal" with step 2^(1 - bias - M) = 1.
@@ -57,7 +57,7 @@ std::uint32_t max_magnitude(const FormatInfo& format) {
     return all_ones;
 }
 
-// Also right for the phantom code after the largest: rounding sees the grid as if it went on.
+// The formula also holds for the phantom code after the largest: rounding treats the grid as if it continued.
 double magnitude_value(const FormatInfo& format, std::uint32_t magnitude) {
     const int exponent = static_cast<int>(magnitude >> format.mantissa_bits);
     const std::uint32_t mantissa = magnitude & ((1U << format.mantissa_bits) - 1);

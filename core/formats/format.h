@@ -43,10 +43,10 @@ struct FormatInfo {
     bool mx = false;      // an element format of OCP Microscaling 1.0
 };
 
-// The table, in its order: the one of `list formats`.
+// All rows, in the order of the table, which is that of `list formats`.
 std::span<const FormatInfo> formats();
 
-// Any case. Throws usage_error listing the valid names.
+// Finds a format by its name, in any case. Throws usage_error listing the valid names.
 const FormatInfo& find_format(std::string_view name, std::string_view where = "format");
 
 // A format with its own parameters: E 1-8, M 0-10, a bias from -64 to 127 that keeps every value a float32, a special-value
@@ -54,7 +54,7 @@ const FormatInfo& find_format(std::string_view name, std::string_view where = "f
 FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Specials specials,
                          std::string_view name = "custom");
 
-// Properties by which menus choose.
+// Properties that menus filter by.
 bool is_fp8(const FormatInfo& format);  // 8-bit floating point with a sign: E4M3, E5M2 and their relatives
 bool is_element(const FormatInfo& format);  // has a sign and at most 8 bits: what a tensor is quantised to
 // The first row of the table with these exponent and mantissa bits; for E4M3 FNUZ it is E4M3. A custom format may
@@ -76,7 +76,7 @@ bool has_infinity(const FormatInfo& format);
 bool has_nan(const FormatInfo& format);
 // 0x7F in E4M3, 0x80 in FNUZ; fp6/fp4: the largest; int8: 0.
 std::uint32_t canonical_nan(const FormatInfo& format);
-// Half an ulp relative to 1: 2^-(M+1).
+// Half an ulp of 1: 2^-(M+1).
 double unit_roundoff(const FormatInfo& format);
 // Where rounding to nearest overflows (numerics.md 1.3): the midpoint of the largest value and the phantom next one.
 // inclusive: the threshold itself overflows. E4M3 464, not inclusive (the tie goes down to the even code of 448);
@@ -84,7 +84,7 @@ double unit_roundoff(const FormatInfo& format);
 struct OverflowThreshold {
     double value;
     bool inclusive;
-    // Of |x * scale|. NaN does not.
+    // Whether |x * scale| overflows; NaN does not.
     bool is_passed_by(double size) const { return inclusive ? size >= value : size > value; }
     float largest_below() const;  // the largest float32 that does not pass it
 };

@@ -29,7 +29,7 @@ float magnitude_percentile(std::vector<float> values, double percentile);
 // 0 everywhere is 0.
 std::vector<float> calibrated_amaxes(const TrainedMlp& network, const Matrix<float>& x,
                                      const Calibration& calibration);
-// The same of what one layer reads. `layer`: its name.
+// The same for the input of one layer. `layer`: its name.
 float calibrated_amax(std::vector<float> input, double percentile, const std::string& layer);
 
 }  // namespace fp8lab

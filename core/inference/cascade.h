@@ -1,4 +1,4 @@
-// A cascade: every row once in a cheap format; the rows whose two best classes are close again in a dearer one.
+// A cascade: every row runs in a cheap format; rows whose two best classes are close run again in a better one.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ inline constexpr double kLowCost = 0.5;
 
 struct Cascade {
     double repeated_pct = 0;
-    double cost = 0;  // against running everything in the dearer format: low_cost + repeated share
+    double cost = 0;  // relative to all rows in the better format: low_cost + repeated share
     double accuracy_pct = 0, accuracy_low_pct = 0,
            accuracy_high_pct = 0;  // NaN: the right answers are not known
     double divergence = 0;

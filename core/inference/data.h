@@ -14,8 +14,8 @@ struct InferenceData {
     std::string name = {};       // "449 test digits"
 };
 
-// Of the tasks `digits` (the pictures kept for tests) and `teacher` (449 fresh rows, and 1,348 for amaxes), by the
-// command line of the network. Throws usage_error for other tasks: they need files.
+// The data of the task `digits` (the pictures kept for tests) or `teacher` (449 fresh rows, and 1,348 for amaxes), as
+// the command line of the network says. Throws usage_error for other tasks: they need files.
 InferenceData data_of_task(const TrainedMlp& network);
 
 // "npy:X,Y" as --task has it; `train` the same or empty. Throws usage_error or input_error: not two files, unreadable,

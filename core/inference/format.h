@@ -1,5 +1,5 @@
-// The formats that a trained network is lowered to, as rows: a recipe each, under the name that L11 and `infer` have for
-// it. A matrix multiplication reads its weights and its input ("activation") in one of them.
+// The formats that a trained network is lowered to. Each row is a recipe under the name that L11 and `infer` use. A
+// matrix multiplication reads its weights and its input ("activation") in one of them.
 #pragma once
 
 #include <span>

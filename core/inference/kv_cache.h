@@ -14,7 +14,7 @@ struct KvShape {
 // head_dim values the tensor's scale is not counted.
 double kv_bytes_per_token(const KvShape& shape, const LowFormat& format);
 
-// The whole tokens that fit.
+// The number of whole tokens that fit.
 double kv_tokens(double bytes, double bytes_per_token);
 
 // One head: 2,048 keys, 64 queries, K and V from N(0, 1), four channels of K `outlier` times as large; queries from

@@ -26,7 +26,7 @@ struct Mix {
 };
 // All layers in one format; with `activations` false their inputs stay in BF16.
 Mix uniform_mix(std::size_t layers, const LowFormat& format, bool activations = true);
-// All in FP32 but one layer (from 0).
+// All layers in FP32 but one (counted from 0).
 Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, bool activations = true);
 
 // Calibrated ("static") scales of the layer inputs: computed from amaxes that were measured before, one per layer
@@ -39,7 +39,7 @@ struct StaticScales {
     bool operator==(const StaticScales&) const = default;
 };
 
-// Of both operands of a layer; stats.sqnr_db() is +Inf where nothing was lost.
+// The casts of both operands of a layer; stats.sqnr_db() is +Inf where nothing was lost.
 struct LayerLoss {
     CastStats w, a;
 };
@@ -51,7 +51,7 @@ struct Lowered {
 Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix& mix,
                     const StaticScales& scales = {}, bool with_losses = false);
 
-// Casts of one operand, as run_lowered() does it.
+// Casts one operand as run_lowered() does.
 Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats = nullptr);
 Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax = 0,
                             CastStats* stats = nullptr);

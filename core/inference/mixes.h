@@ -1,5 +1,5 @@
-// Which format for which layer: the divergence of every mix, the best one under a budget, and a search for networks with
-// too many layers to try every mix.
+// Chooses a format for each layer: the divergence of every mix, the best one under a budget, and a search for
+// networks with too many layers to try every mix.
 #pragma once
 
 #include <cstdint>

@@ -38,12 +38,12 @@ TrainedMlp read_mlp(const std::filesystem::path& path);
 // The value of an option in a command line, "relu" of "--activation"; empty: it has no such option.
 std::string option_in(std::string_view command_line, std::string_view option);
 
-// In FP32. x (rows, inputs).
+// The outputs in FP32. x (rows, inputs).
 Matrix<float> forward(const TrainedMlp& network, const Matrix<float>& x);
 // The input of every layer: x, and what the activations gave.
 std::vector<Matrix<float>> layer_inputs(const TrainedMlp& network, const Matrix<float>& x);
 
-// For passes that cast in between: y = x w^T + b; and the activation of y, in place.
+// For passes that cast in between: computes y = x w^T + b, and applies the activation to y in place.
 void multiply_layer(const Matrix<float>& x, const Matrix<float>& w, const std::vector<float>& b,
                     Matrix<float>& y);
 void activate_in_place(Activation activation, Matrix<float>& y);

@@ -17,8 +17,8 @@ TrainedMlp with_outliers(TrainedMlp network, const Matrix<float>& x, std::size_t
 // before. X are the inputs of the layer for x. A channel that is always 0 keeps s_j = 1. Throws as with_outliers().
 TrainedMlp smoothed(TrainedMlp network, const Matrix<float>& x, double alpha);
 
-// What both take: the largest |value| of each column, added to `amaxes` (empty: none yet); and s_j of the channels, a power
-// of two, 1 where a channel is always 0.
+// The parts that both use: the largest |value| of each column, added to `amaxes` (empty: none yet); and s_j of the
+// channels, a power of two, 1 where a channel is always 0.
 void add_column_amaxes(const Matrix<float>& m, std::vector<float>& amaxes);
 std::vector<float> smoothing_scales(const std::vector<float>& inputs, const std::vector<float>& weights,
                                     double alpha);

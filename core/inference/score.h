@@ -26,7 +26,7 @@ struct Score {
     double divergence = 0;
     double accuracy_pct = 0;  // NaN where the right answers are not known
     int changed = 0;          // answers that differ from FP32's
-    // Of the outputs: mean and largest |y - y_fp32|, and the mean over the mean of |y_fp32|.
+    // Differences of the outputs: mean and largest |y - y_fp32|, and the mean divided by the mean of |y_fp32|.
     double mean_abs = 0, max_abs = 0, relative_pct = 0;
 };
 Score score_of(const Reference& reference, const Matrix<float>& y);

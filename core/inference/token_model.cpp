@@ -78,7 +78,7 @@ class MixCasts final : public LayerCasts {
     std::vector<Matrix<float>> w_, x_;
 };
 
-// In FP32. Each layer's input goes to `seen`.
+// Runs the model in FP32 and hands each layer's input to `seen`.
 class SeenCasts final : public LayerCasts {
   public:
     using Seen = std::function<void(std::size_t layer, const Matrix<float>& x)>;

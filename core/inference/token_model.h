@@ -36,7 +36,7 @@ class TokenModel {
     // The logits of the tokens that count, (rows of targets, vocabulary), with every other product in FP32. One format
     // per layer. Throws usage_error as run_lowered().
     Lowered run(const Mix& mix, const StaticScales& scales = {}, bool with_losses = false);
-    // In FP32.
+    // The logits in FP32.
     Matrix<float> forward();
     // As of a multilayer perceptron (calibration.h), over batches of 32 training sequences. Throws usage_error besides: a
     // percentile of more than kMostKept values, which all have to be in memory.
@@ -48,7 +48,7 @@ class TokenModel {
     // of `batches` batches of 32 training sequences. Throws usage_error unless 0 <= alpha <= 1.
     void smooth(double alpha, std::size_t batches);
 
-    // Of the casts that run a pass.
+    // What the casts of a pass are connected to.
     struct Wiring {
         std::vector<int> layer_of_gemm = {};  // -1: a product inside attention
         // Per layer, empty: none. x / s and w * s, channel by channel.

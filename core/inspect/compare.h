@@ -10,7 +10,7 @@
 
 namespace fp8lab {
 
-// Of several tensors together: of a kind, its largest amax and its smallest value above 0.
+// The values of several tensors together, as of a kind: its largest amax and its smallest value above 0.
 struct ScanRange {
     float amax = 0, least = 0;
     void add(const TensorSummary& summary);
@@ -31,8 +31,8 @@ struct Comparison {
     int same() const { return static_cast<int>(kinds.size()); }
 };
 
-// Of the first pass of both scans; `scanned.before` is not null. A tensor that has another shape in the two files counts
-// as reshaped only.
+// Compares the results of the first pass of both scans; `scanned.before` is not null. A tensor that has another shape
+// in the two files counts as reshaped only.
 Comparison compare(const Scanned& scanned);
 
 // "same", "new" or "reshaped", and in the first case the tensor's row in the file before.

@@ -9,14 +9,14 @@
 
 namespace fp8lab {
 
-// A row of the tensor's matrix, or a column, or of a single row an element.
+// A row of the tensor's matrix, or a column; an element where there is a single row.
 enum class PlaceUnit { row, column, element };
 
 struct CastDetail {
     Binades lost;                // elements that became 0, by the binade they were in
     double lost_l1_pct = 0;      // the share of the absolute sum that underflow removed
     std::int64_t underflow = 0;  // elements that became 0
-    // Rows where there are 64 or more of them, or fewer columns than that; else columns.
+    // The lines are rows where there are 64 or more rows, or fewer than 64 columns; else they are columns.
     PlaceUnit unit = PlaceUnit::row;
     std::size_t units = 0;
     enum class Place : std::uint8_t {

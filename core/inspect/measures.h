@@ -1,4 +1,4 @@
-// What a scan measures of a tensor: of its values, and of each cast.
+// What a scan measures: the values of a tensor, and each of its casts.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ struct Binades {
     void add(float value);  // finite, not 0
 };
 
-// What is excluded counts as 0: no other number has anything of it. `excluded.below` is among the zeros, the others are
+// Excluded values count as 0 and enter no other number. `excluded.below` is among the zeros, the others are
 // not.
 struct TensorSummary {
     std::int64_t n = 0, zeros = 0;
@@ -32,7 +32,7 @@ struct TensorSummary {
     TensorSummary& operator+=(const TensorSummary& other);
 };
 
-// dB and percent as in CastStats. Inf: exact. NaN: of zeros.
+// dB and percent as in CastStats. Inf: the cast is exact. NaN: the tensor has only zeros.
 struct CastOutcome {
     double sqnr_db = 0, underflow_pct = 0, overflow_pct = 0;
     double worst_row_db = 0;  // the lowest SQNR of a row that is not all 0

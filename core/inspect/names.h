@@ -16,8 +16,8 @@ enum class TensorUse { w, x, dy, state };
 inline constexpr std::array kTensorUses = {TensorUse::w, TensorUse::x, TensorUse::dy, TensorUse::state};
 std::string_view to_string(TensorUse use);
 
-// By the parts between dots: dy where one is grad, dact or dy; state: adam, exp_avg, exp_avg_sq, m or v as the first
-// part; x: act or x; else w. The first part that is one of these decides.
+// The parts between dots decide: dy where one is grad, dact or dy; state where the first is adam, exp_avg,
+// exp_avg_sq, m or v; x where one is act or x; else w. The first part that is one of these decides.
 TensorUse use_of(std::string_view name);
 
 }  // namespace fp8lab

@@ -1,4 +1,4 @@
-// Which recipe for a tensor: the fewest bits that meet the demands.
+// Recommends a recipe for a tensor: the one with the fewest bits that meets the demands.
 #pragma once
 
 #include <limits>
@@ -28,12 +28,12 @@ struct Recommendation {
         nearest;  // where none does: the one of those that may be recommended that misses least
     std::vector<std::string> reasons;  // sentences
 };
-// Fewest bits; of those within 0.3 bits of them, the one with the fewest scales (one, per row, 128, 32, 16), then the
-// fewest bits. Nothing is recommended for a tensor of zeros: every recipe is exact, or where values are excluded and all
-// others are 0 none can be judged. What is excluded is the last sentence.
+// The recipe with the fewest bits; of those within 0.3 bits of it, the one with the fewest scales (one, per row, 128,
+// 32, 16), then the fewest bits. Nothing is recommended for a tensor of zeros: every recipe is exact, or where values
+// are excluded and all others are 0 none can be judged. What is excluded is the last sentence.
 Recommendation recommend(const ScanRow& row, std::span<const ScanRecipe> recipes, const Demands& demands);
 
-// Whether a tensor loses more than the demand; of rows that are done.
+// Whether a tensor loses more than the demand; for rows whose scan is done.
 bool loses(const ScanRow& row, std::size_t recipe, const Demands& demands);
 bool meets(const ScanRow& row, std::size_t recipe, const Demands& demands);
 

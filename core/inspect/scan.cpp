@@ -160,7 +160,7 @@ CastPlan Scan::plan(std::size_t row, std::size_t recipe) const {
     return scan_plan(spec_.recipes[recipe].recipe, rows_[row].use);
 }
 
-// Of the cache; the rest is missing.
+// Takes what the cache has; the rest stays missing.
 void Scan::take_known(std::size_t index) {
     ScanRow& row = rows_[index];
     const ScanCache::Entry* const known =

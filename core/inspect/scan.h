@@ -69,7 +69,7 @@ class Scan {
 
     // The next part of the work; false: there was none left. Throws as TensorStore::read_rows().
     bool step();
-    // A tensor that somebody waits for: its second pass comes next.
+    // Moves a tensor to the front, because a view waits for it: its second pass comes next.
     void prefer(std::size_t tensor);
     bool summarised() const { return casts_; }  // the first pass is done
     const TensorStore& store() const { return *store_; }
@@ -111,8 +111,8 @@ class Scan {
     double work_ = 0, done_ = 0;  // in values of the first pass
 };
 
-// What is known of a model, and of an earlier state of it that it is compared with: values, so that another thread may
-// go on scanning.
+// The results for a model, and for an earlier state that it is compared with. It holds values, so that another thread
+// may go on scanning.
 struct Scanned {
     std::shared_ptr<const TensorStore> store, before = {};  // before: null where nothing is compared
     std::vector<ScanRecipe> recipes = {};

@@ -11,7 +11,7 @@ std::string key_of(const TensorStore& store, const StoredTensor& tensor, std::si
                        tensor.own_name());
 }
 
-// Without what has no effect: the rule of MX scales, and square blocks where there are none.
+// The plan without settings that have no effect: the rule of MX scales, and square blocks where there are none.
 CastPlan effective(CastPlan plan) {
     if (plan.granularity != Granularity::block32) plan.mx_rule = MxRule::up;
     if (plan.granularity == Granularity::tensor || plan.granularity == Granularity::row)

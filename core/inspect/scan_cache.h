@@ -17,8 +17,8 @@ namespace fp8lab {
 
 class ScanCache {
   public:
-    // Of a tensor in a file of that size and time of change, with one of `every` bands read. A file that was changed is
-    // another one.
+    // The key of a tensor: its file with size and time of change; one of `every` bands was read. A file that was
+    // changed is another one.
     struct Entry {
         TensorSummary summary;
         std::vector<std::pair<CastPlan, CastOutcome>> outcomes = {};
@@ -28,7 +28,7 @@ class ScanCache {
     };
     // Null: not measured.
     Entry* find(const TensorStore& store, const StoredTensor& tensor, std::size_t every);
-    // Up to kMostTensors of them; what is measured beyond that is measured again.
+    // Keeps the results of up to kMostTensors tensors; the others are measured again.
     static constexpr std::size_t kMostTensors = 20'000;  // of some 4 KB each
     void keep(const TensorStore& store, const StoredTensor& tensor, std::size_t every,
               const TensorSummary& summary);

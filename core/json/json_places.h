@@ -15,7 +15,7 @@ struct Place {
     std::size_t line = 1, column = 1;
 };
 
-// By JSON pointer (RFC 6901): "" is the whole text, "/state/margin" a member of a member.
+// The keys are JSON pointers (RFC 6901): "" is the whole text, "/state/margin" a member of a member.
 using JsonPlaces = std::map<std::string, Place, std::less<>>;
 
 struct JsonLimits {

@@ -10,7 +10,7 @@
 
 namespace fp8lab {
 
-// Everything but json() throws Error{input} with `where` for a value of another kind.
+// Every function but json() throws Error{input} with `where` for a value of another kind.
 class JsonMember {
   public:
     // `root` must outlive it. `where` names the file, `path` the place of `root` in it ("results[2]").

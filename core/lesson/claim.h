@@ -42,8 +42,8 @@ struct Claim {
 
 std::string_view words_of(Ruling ruling);  // "half right"
 
-// All of assets/claims.json, in its order. Throws input_error with what is wrong in which entry: a member that is
-// missing, an id that is not one or is there twice.
+// All cards of assets/claims.json, in its order. Throws input_error with what is wrong in which entry: a member that
+// is missing, an id that is not one or is there twice.
 std::vector<Claim> load_claims();
 std::vector<Claim> parse_claims(std::string_view json, const std::string& where);
 

@@ -1,4 +1,4 @@
-// The record of a pass, from which it can be repeated. `check` does not trust the values in it: it repeats
+// The record of a pass. The pass can be repeated from it. `check` does not trust the values in it: it repeats
 // the events on a new lab and compares (labs/grading/recheck.h), so a forgery with a correct checksum is
 // found too.
 #pragma once
@@ -19,7 +19,7 @@ struct Evidence {
     int hints = 0;                                           // opened
     std::string explanation;                                 // the learner's own words; may be empty
     std::vector<std::pair<std::string, std::string>> start;  // fields, before the first event
-    struct EventGroup {  // what happened before the lab was observed again; in files a "deed"
+    struct EventGroup {  // the events before the next look at the lab; files call it a "deed"
         std::vector<Event> events;
         std::string record = {};  // as Step::record
         bool operator==(const EventGroup&) const = default;

@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 
 Error bad(std::string why) { return {ErrorKind::input, "", std::move(why)}; }
 
-// Hands out the strings of an object by name, and refuses what nobody asked for.
+// Returns the strings of an object by name, and refuses the members that were not read.
 class TermReader {
   public:
     explicit TermReader(const Json& json) : json_(json) {

@@ -27,7 +27,7 @@ class Journal {
     Journal& operator=(const Journal&) = delete;
 
     void take_over(Left left);  // continues with what a crash left; these values are not written again
-    // A value at the start, which needs no line.
+    // Sets a value at the start, which needs no line.
     void assume(const std::string& key, nlohmann::json value);
     // Writes a line if the value has changed since the last note(); it then survives the end of the process.
     // Throws Error{failed}; the next note() of the same value tries again.

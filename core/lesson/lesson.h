@@ -6,11 +6,11 @@
 
 namespace fp8lab {
 
-// With the numbers of trainings filled in (core/lesson/runs.h). Empty: the lab has none. Throws input_error where it
-// names a number that there is not.
+// The text of the lesson, with the numbers of trainings filled in (core/lesson/runs.h). Empty: the lab has none.
+// Throws input_error where it names a number that there is not.
 std::string lesson_of(std::string_view lab);
 
-// Without links: [words](amax) and ![words](picture) become their words. The other marks stay.
+// The text without links: [words](amax) and ![words](picture) become their words. The other marks stay.
 std::string without_links(std::string_view markdown);
 
 }  // namespace fp8lab

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kPredictions = "predictions.json";
 
-// Also of a file whose .bak alone is left.
+// This includes files of which only the .bak is left.
 std::set<std::string> files_of(const fs::path& folder) {
     std::set<std::string> names;
     std::error_code none;

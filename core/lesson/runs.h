@@ -29,7 +29,7 @@ struct Spread {
     double low = 0, high = 0;  // the smallest and the largest
     double from = 0, to = 0;   // the prediction interval
 };
-// Of the first kSeedsOfRuns values, which must be there.
+// The statistics of the first kSeedsOfRuns values, which must be there.
 Spread spread_of(std::span<const double> values);
 
 class Runs {

@@ -82,7 +82,7 @@ struct Scene {
 // Throws input_error: no JSON (line and column), a member missing or of a wrong type (line and column), too
 // large. labs/course/scene_run.h checks whether the lab has the fields.
 Scene parse_scene(std::string_view text, const std::string& where);
-// Also throws input_error for what is no regular file: a pipe or device is never waited for.
+// Also throws input_error for a file that is not regular; it never waits for a pipe or a device.
 Scene read_scene(const std::filesystem::path& path);
 
 // The file's text. Text in this form that parse_scene() read is returned byte for byte.
@@ -104,7 +104,7 @@ struct Deck {
     std::vector<std::string> notices;
 };
 Deck parse_deck(std::string_view text, const std::string& where, const std::filesystem::path& folder);
-// Also a single .f8scene, or a folder of them. Throws as read_scene().
+// Reads a deck; a single .f8scene or a folder of scenes is one too. Throws as read_scene().
 Deck read_deck(const std::filesystem::path& path);
 
 // What --scene, --present and `run` take: a path, or the name of a shipped scene or deck ("L05-b-ramp-real").

@@ -43,7 +43,7 @@ struct State {
 struct Step {
     std::vector<Event> events;
     State after;
-    // Of a lab that trains: the series of a finished run as JSON (Lab::record()). Empty for other labs, whose
+    // For a lab that trains: the series of a finished run as JSON (Lab::record()). Empty for other labs, whose
     // state follows from the events.
     std::string record = {};
 };

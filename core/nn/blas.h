@@ -1,12 +1,12 @@
-// OpenBLAS and memory. It computes a product in a buffer of 128 MiB, takes one for each thread that is in it at the same
-// time and keeps them. Where there is no memory for one it asks again without end; so the memory is taken here first.
+// OpenBLAS and memory. OpenBLAS keeps a buffer of 128 MiB for each thread that computes at the same time. Where there is
+// no memory for a buffer it asks again without end, so the memory is allocated here first.
 #pragma once
 
 namespace fp8lab {
 
-// While an object of this class exists, its thread may call OpenBLAS. The first one takes the buffers of as many threads
-// as threads() says, or as there is memory for; where more threads come than there are buffers, they wait. Throws
-// std::bad_alloc where there is not the memory for one.
+// While an object of this class exists, its thread may call OpenBLAS. The first object allocates the buffers of
+// threads() threads, or of as many as there is memory for; further threads wait for a buffer. Throws std::bad_alloc
+// where there is not the memory for one.
 class BlasUse {
   public:
     BlasUse();

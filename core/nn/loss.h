@@ -17,7 +17,7 @@ struct LossValue {
 template <class T>
 LossValue loss_and_gradient(LossKind kind, const Matrix<T>& y, const Matrix<T>& target, Matrix<T>& dy);
 
-// Against the targets of a batch.
+// The loss of a model's output, compared with the targets of the batch.
 LossValue loss_and_gradient(LossKind kind, const Matrix<float>& y, const Batch& batch, Matrix<float>& dy);
 
 // out[i] = exp(in[i] - max) / sum, shifted so that nothing overflows. May be the same memory. Returns

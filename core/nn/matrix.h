@@ -27,7 +27,7 @@ struct Matrix {
     std::span<const T> row(std::size_t r) const { return std::span(values).subspan(r * cols, cols); }
 };
 
-// out is resized. Accumulation in T.
+// The products resize `out` and accumulate in T.
 template <class T>
 void multiply_nt(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& out);  // a (M, K), b (N, K): a b^T, fprop
 template <class T>

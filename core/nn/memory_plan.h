@@ -2,7 +2,7 @@
 // kernels/transformer/arm.cpp) allocate what is in the list, the trainer's refusal for lack of memory counts it,
 // and L10 shows it.
 //
-// Held against memory_bytes of every recorded arm of an MLP: within 2 % or two pages of 2 MiB
+// A test compares it with memory_bytes of every recorded arm of an MLP: within 2 % or two pages of 2 MiB
 // (tests/unit/backend/memory_plan_test.cpp).
 //
 // A transformer's allocations that a step uses only for a while share one pool: two have the same bytes of it only where
@@ -42,15 +42,15 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 enum class ArmPart {
-    // Of a tensor x, w or dy. `first` and `second` are the operands of its GEMMs: fp8: rows and columns; bf16:
-    // rows; emulated: FP32 along the first and along the second GEMM.
+    // The parts of a tensor x, w or dy. `first` and `second` are the operands of its GEMMs: fp8: rows and columns;
+    // bf16: rows; emulated: FP32 along the first and along the second GEMM.
     value,  // FP32, where it is emulated or before the cast to MX
     first,
     second,
     scale_inv,
     amaxes,
     stats,
-    // Of a layer.
+    // The parts of a layer.
     output,          // of fprop
     input_gradient,  // of dgrad; none in the first layer
     master,          // the weights that the optimiser updates
@@ -63,7 +63,7 @@ enum class ArmPart {
     bias_m,
     bias_v,
     bias_partials,
-    // Of the arm.
+    // The parts of the arm.
     next_scale_inv,
     states,
     history,
@@ -77,7 +77,7 @@ enum class ArmPart {
     row_correct,
     scratch,
     rotated,  // x or dy of wgrad, where the recipe has rht
-    // Of a transformer alone. Gains are `bias` and what belongs to it.
+    // The parts that only a transformer has. Gains are `bias` and what belongs to it.
     stream,  // the residual stream that a norm reads
     stream_gradient,
     inverse_rms,
@@ -129,13 +129,13 @@ struct Allocation {
     std::size_t offset = 0;  // in the pool, where `life` is not always
 };
 
-// What attention needs beside its operands, of one block.
+// What attention needs beside its operands, per block.
 struct AttentionBytes {
     std::size_t kept = 0;                   // from the forward to the backward pass
     std::size_t forward = 0, backward = 0;  // scratch memory
     bool operator==(const AttentionBytes&) const = default;
 };
-// With the probabilities in memory, FP32.
+// Attention with the probabilities in memory, FP32.
 AttentionBytes materialised_attention(const TrainSpec& spec, int batch);
 // As FlashAttention-2 (Dao, arXiv 2307.08691, algorithms 1 and 2): the log-sum-exp of every row is kept; the backward
 // pass has dQ in FP32 and a sum for each row. What a library takes is asked when it is there.
@@ -153,7 +153,7 @@ class ArmMemory {
               const AttentionBytes& attention = {}, Sharing sharing = Sharing::by_size);
     std::span<const Allocation> allocations() const { return list_; }
     const Allocation* find(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
-    // 0: not allocated.
+    // The bytes of an allocation; 0: it is not in the list.
     std::size_t bytes(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
     std::size_t pool_bytes() const { return pool_; }  // one allocation; 0: nothing is shared
     bool shares() const { return pool_ > 0; }
@@ -166,7 +166,7 @@ class ArmMemory {
     std::size_t pool_ = 0;
 };
 
-// The trainer's own: batches, targets and learning rates, which all arms share.
+// The bytes of the trainer itself: batches, targets and learning rates, which all arms share.
 std::size_t ring_bytes(const TrainSpec& spec, int batch);
 
 }  // namespace fp8lab::cuda

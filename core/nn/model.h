@@ -23,13 +23,13 @@ class GemmCasts {
     // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
     // until the end of the step or the next call for the same tensor.
     virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
-    // What is kept in the type of activations: outputs of fprop and dgrad, of norms, the residual stream.
+    // Rounds what is kept in the type of activations: outputs of fprop and dgrad, of norms, the residual stream.
     virtual void round_output(Matrix<T>& result) = 0;
     virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
     virtual SwigluForm swiglu() const { return SwigluForm::plain; }
 };
 
-// Every product in T.
+// No cast: every product is computed in type T.
 template <class T>
 class NoCasts final : public GemmCasts<T> {
   public:
@@ -50,7 +50,7 @@ class Model {
     virtual ~Model() = default;
     virtual const ModelPlan& plan() const = 0;
     virtual std::span<const Parameter<T>> parameters() = 0;  // in the order of plan().parameters
-    // From the seed alone: every arm and backend starts with the same parameters.
+    // Sets the parameters from the seed alone: every arm and backend starts with the same ones.
     virtual void initialise(std::uint64_t seed) = 0;
     // The outputs, (rows of the batch, outputs); valid until the next call.
     virtual const Matrix<T>& forward(const Batch& batch, GemmCasts<T>& casts) = 0;
@@ -79,15 +79,16 @@ struct ModelEntry {
     std::span<const ModelOption> options = {};
     void (*check)(const TrainSpec&) = [](const TrainSpec&) {};  // throws usage_error: sizes that do not fit
     ModelPlan (*plan)(const TrainSpec&);
-    std::unique_ptr<Model<float>> (*make)(const TrainSpec&);             // all parameters zero
-    std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);  // for tests: the same in double
+    std::unique_ptr<Model<float>> (*make)(const TrainSpec&);  // all parameters zero
+    // The same model in double: the reference of the tests.
+    std::unique_ptr<Model<double>> (*make_reference)(const TrainSpec&);
 };
 
 std::span<const ModelEntry> models();
 // Throws usage_error("--model", ...) with the ids that there are.
 const ModelEntry& find_model(std::string_view id);
 
-// Of the model of `spec`.
+// The plan of the model of `spec`, and the model itself.
 ModelPlan model_plan(const TrainSpec& spec);
 std::unique_ptr<Model<float>> make_model(const TrainSpec& spec);
 

@@ -43,8 +43,8 @@ struct ModelPlan {
     int blocks = 0;      // what `wide` counts
     bool gated = false;  // has a SwiGLU, which the option `act` is about
     std::vector<ModelGemm> gemms;
-    // In the order of the forward pass, tensors of one GEMM together. The backward pass computes those of class dy
-    // in the reverse order.
+    // The order is that of the forward pass, tensors of one GEMM together. The backward pass computes those of class
+    // dy in the reverse order.
     std::vector<OperandSpec> tensors;
     std::vector<ParameterSpec> parameters;
 
@@ -58,7 +58,7 @@ struct ModelPlan {
     // Throws usage_error: the recipe names a layer or a GEMM that the model does not have, or has an option that
     // means nothing in it (scope, act), or casts attention with 1x128 blocks, which Transformer Engine refuses.
     void check(const Recipe& recipe, std::string_view where = "--recipe") const;
-    // Random numbers of a tensor: the 1-based number of its GEMM, and its 0-based place among the GEMM's tensors.
+    // What selects a tensor's random stream: the 1-based number of its GEMM, and its 0-based place in that GEMM.
     int ordinal(TensorId id) const { return tensor(id).gemm + 1; }
     unsigned place(TensorId id) const;
 

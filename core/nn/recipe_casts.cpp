@@ -20,7 +20,7 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.pow2};
 }
 
-// In 16 lanes, so that the compiler has a vector to work on and the order of the sums is fixed.
+// The sums are in 16 lanes, so that the compiler can vectorise and the order of the sums is fixed.
 // Clones are chosen while the program is loaded, before ThreadSanitizer can take a call from there.
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default")))

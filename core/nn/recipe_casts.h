@@ -1,4 +1,4 @@
-// Applies a recipe to one model: casts the operands of its GEMMs, has the delayed scales, and writes the
+// Applies a recipe to one model: casts the operands of its GEMMs, keeps the delayed scales, and writes the
 // records.
 //
 // With one scale per tensor, a tensor is cast once per step for both GEMMs that read it. Rows and blocks run
@@ -36,20 +36,20 @@ class RecipeCasts final : public GemmCasts<float> {
     void fix_scale(TensorId weight, float scale) { state(weight).fixed_scale = scale; }
 
     void begin_step(int step, std::optional<TensorId> watched);
-    // From here to the next begin_step() operands are cast with the scales that there are: no records, no amaxes.
+    // From here to the next begin_step() operands are cast with the current scales, without records and amaxes.
     void begin_evaluation() { evaluates_ = true; }
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
     SwigluForm swiglu() const override { return recipe_.act; }
-    // Feeds this step's amaxes to the delayed scales. In the order of ModelPlan::tensors; one that was not cast in
-    // this step has NaN.
+    // Feeds this step's amaxes to the delayed scales. The order is that of ModelPlan::tensors; a tensor that was not
+    // cast in this step has NaN.
     std::vector<TensorRecord> end_step();
 
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
     const std::optional<TensorView>& watched() const { return view_; }        // of this step
 
-    // For checkpoints. Without delayed scaling: nullptr, and restore_delayed() does nothing.
+    // For checkpoints. Without delayed scaling this is nullptr, and restore_delayed() does nothing.
     const DelayedScale* delayed(TensorId id) const {
         return is_delayed(state(id)) ? &state(id).delayed : nullptr;
     }

@@ -77,7 +77,7 @@ TrainSpec make_train_spec(const TrainOptions& options);
 // run.
 std::string command_line(const TrainSpec& spec);
 
-// Of the schedule at a 0-based step: cli.md, "Definitions that results depend on".
+// The learning rate of the schedule at a 0-based step: cli.md, "Definitions that results depend on".
 double learning_rate(const TrainSpec& spec, int step);
 
 std::string_view to_string(TaskKind);

@@ -37,7 +37,7 @@ struct SetRecipe {
     int arm;
     Recipe recipe;
 };
-// For all arms; the shape of the schedule stays.
+// Sets it for all arms; the shape of the schedule stays.
 struct SetLearningRate {
     double lr;
 };
@@ -45,7 +45,7 @@ struct SetLearningRate {
 struct PoisonBatch {
     float factor = 1000.0F;
 };
-// In every arm: Model::align_channel() with the rarest token of the task. Once; what is aligned already stays.
+// Calls Model::align_channel() in every arm with the rarest token of the task, once; an aligned channel stays.
 struct AlignChannel {};
 // The tensor whose histograms the snapshots have; none: no histograms are computed.
 struct Watch {
@@ -97,7 +97,7 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
     int graphs = 0;    // captured so far
     std::string note;  // Trainer::note()
 };
-// Of a model of tokens, at each kEvaluationSteps-th step and at the last.
+// The evaluation of a model of tokens, at each kEvaluationSteps-th step and at the last.
 struct Evaluation {
     int step = 0;                   // steps done
     double loss = 0, accuracy = 0;  // held-out data, with the casts of the recipe

@@ -20,7 +20,7 @@ class DelayedScale {
     DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
     // The scale that this step's cast uses; 1 at the start.
     float scale() const { return scale_; }
-    // Slot 0 first.
+    // The amax history, slot 0 first.
     const std::vector<float>& history() const { return history_; }
     // Updates since the scale was computed, 0 to interval - 1; a resumed run continues with it.
     int scale_age() const { return scale_age_; }
@@ -28,7 +28,7 @@ class DelayedScale {
     // out of it. With interval N, step 5 is done in every N-th call.
     void update(float amax);
 
-    // To be called between steps. A shorter history keeps the newest amaxes, a longer one is filled with
+    // Call it between steps. A shorter history keeps the newest amaxes, a longer one is filled with
     // zeros. Throws usage_error for a length below 1, as the constructor does.
     void set_history(int length);
     void set_margin(int margin) { margin_ = margin; }

@@ -95,7 +95,7 @@ class Cast {
         for (std::size_t i = 0; i < n;) {
             const std::size_t block = r / grid_->height * grid_->across + c / grid_->width;
             std::size_t run = std::min(n - i, request_.cols - c);
-            if (grid_->width == 1) {  // one block a column: neighbours have neighbouring scales
+            if (grid_->width == 1) {  // one block per column: neighbours have neighbouring scales
                 std::copy_n(blocks_->scale.data() + block, run, scale.data() + i);
                 std::copy_n(blocks_->scale_inv.data() + block, run, scale_inv.data() + i);
             } else {

@@ -27,9 +27,9 @@ struct CastPlan {
     Overflow overflow = Overflow::saturate;
     bool operator==(const CastPlan&) const = default;
 };
-// The rotation (Recipe::rht) is not in the plan: whoever casts rotates before.
+// The rotation (Recipe::rht) is not in the plan: the caller rotates before the cast.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor);
-// In one layer (1-based) of a network of `layers`: BF16 where the layer is wide.
+// The plan in one layer (1-based) of a network of `layers`: BF16 where the layer is wide.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers);
 
 // Which dimension of a row-major (rows, cols) matrix is K of the GEMM: rows and blocks run along it.

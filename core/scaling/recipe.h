@@ -86,7 +86,7 @@ struct Recipe {
     FastAccum fast_accum = FastAccum::fprop;
 };
 
-// The table, in its order: the one of `list recipes`.
+// All rows, in the order of the table, which is that of `list recipes`.
 std::span<const Recipe> recipes();
 
 // A menu of recipes: every row, since every recipe trains. `first` goes before all, as {"none", "None"}.
@@ -111,7 +111,7 @@ Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},
                                   std::string_view where = "--recipe");
 
-// With operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
+// The recipe with operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
 // round_update) stay. A recipe of wider operands is returned as it is.
 Recipe wide_recipe(const Recipe& recipe);
 // The recipe of one layer (1-based) of a network of `layers`: for a wide one wide_recipe().

@@ -24,8 +24,8 @@ struct ErrorSums {
 // element.
 ErrorSums measure_errors(std::span<const float> x, std::span<const float> q, std::span<const float> tops);
 
-// Ratios, except where the name says percent. NaN where a metric is undefined: SQNR of zeros, every metric of
-// a tensor of infinities.
+// The metrics are ratios, except where the name says percent. NaN where a metric is undefined: SQNR of zeros, every
+// metric of a tensor of infinities.
 struct ErrorMetrics {
     std::int64_t n = 0, nan = 0, inf = 0;
     double sqnr_db = 0;   // 20 log10(|x| / |x - q|); +Inf when nothing was lost

@@ -26,7 +26,7 @@ struct CastStats {
     double overflow_pct() const {
         return n ? 100.0 * static_cast<double>(overflow) / static_cast<double>(n) : 0;
     }
-    // The share of the absolute sum, and of the squares, that underflow removed. 0 of a tensor of zeros.
+    // The share of the absolute sum, and of the squares, that underflow removed. It is 0 for a tensor of zeros.
     double lost_l1_pct() const { return underflow ? 100 * mass.lost_l1 / mass.l1 : 0; }
     double lost_energy_pct() const { return underflow ? 100 * mass.lost_energy / signal : 0; }
     CastStats& operator+=(const CastStats& other);

@@ -7,7 +7,7 @@
 
 namespace fp8lab {
 
-// stb looks so many bytes ahead: they stand behind the data, zeros.
+// stb reads so many bytes ahead, so that many zeros follow the data.
 inline constexpr std::size_t kInflateAhead = 8;
 
 // Raw deflate data, with kInflateAhead bytes behind them, into `out`, never beyond it. Returns the bytes of the whole; 0: the data are damaged, or become more

@@ -23,15 +23,15 @@ struct NpyIndex {
 // Bytes up to the data, or a few more, from the first kNpyPrefix bytes.
 inline constexpr std::size_t kNpyPrefix = 12;
 std::size_t npy_head_size(std::span<const std::byte> head);
-// Of a file of that size, from so many of its bytes. Throws as parse_npy(), but for a dtype of integers, booleans or
-// other floats, which other members of an archive may have.
+// Reads the header of a file of that size from its first bytes. Throws as parse_npy(), except for a dtype of
+// integers, booleans or other floats, which other members of an archive may have.
 NpyIndex index_npy(std::span<const std::byte> head, std::uint64_t size, const std::string& where);
 // Reads only the header. Throws as parse_npy().
 NpyIndex index_npy(const RandomFile& file);
 // How many bytes the file has that begins with these, as its header says; more than there are where it takes so many to
 // say (SizeByHead). Throws as parse_npy().
 std::uint64_t npy_size(std::span<const std::byte> head, const std::string& where);
-// The values of an array in Fortran order (first index fastest) in C order.
+// Returns the values of an array in Fortran order (first index fastest) in C order.
 std::vector<float> to_c_order(const std::vector<float>& values, const std::vector<std::size_t>& shape);
 
 struct NpyArray {

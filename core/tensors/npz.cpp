@@ -133,7 +133,7 @@ class Archive {
             fail(member, at, "is compressed in another way than numpy does; save it with numpy.savez");
         if (!member.deflated && member.stored != member.size)
             fail(member, at, "is not compressed and has two sizes");
-        // Deflate makes of a byte 1032 at most.
+        // Deflate expands one byte to at most 1032.
         if (member.deflated && (member.size > kMostInflated || member.size / 1032 > member.stored))
             fail(member, at,
                  fmt::format("has {} bytes, of {} compressed ones; at most {} are read", member.size,
@@ -142,7 +142,7 @@ class Archive {
         return member;
     }
 
-    // Of the sizes and the place, those that do not fit into 32 bits stand there, in this order.
+    // The field has those of the sizes and the place that do not fit into 32 bits, in this order.
     void read_zip64(std::uint64_t at, std::size_t extra, Member& member) const {
         for (const std::uint64_t end = at + extra; at + 4 <= end;) {
             const auto tag = read<std::uint16_t>(at), size = read<std::uint16_t>(at + 2);

@@ -13,8 +13,8 @@ namespace fp8lab {
 
 inline constexpr std::size_t kPictureSide = 128;  // pixels, of the longer side
 
-// Dusk over a town, (128, 128): a sky that becomes lighter downwards, a moon with its glow, stars of one pixel,
-// hills, lit windows. Always the same.
+// A picture of a town at dusk, (128, 128): a sky that becomes lighter downwards, a moon with its glow, stars of one
+// pixel, hills, lit windows. Always the same.
 Tensor draw_picture();
 
 inline constexpr std::uint64_t kLargestPicture = std::uint64_t{1} << 29;  // bytes of a file

@@ -12,7 +12,7 @@
 
 namespace fp8lab {
 
-// Row-major (rows, cols).
+// The values, row-major (rows, cols).
 struct Tensor {
     std::size_t rows = 0, cols = 0;
     std::vector<float> values;

@@ -1,4 +1,4 @@
-// How long work is ended, or tells how far it is, without knowing who wants that.
+// How long work is ended, or reports how far it is, without knowing who asks for that.
 //
 //   const AskBetween ask([&] { if (token.stop_requested()) throw Cancelled(); });
 //   multiply_nt(a, b, out);  // throws Cancelled soon after the request; `out` is then unfinished

@@ -59,7 +59,7 @@ class Job {
 
     // The newest result, once. If `work` threw for the newest request, throws that exception in every call until the
     // next request(): a lab whose update() calls this stops until its parameters change. What it threw for an older
-    // request, which was under way when the newest came, is nobody's concern.
+    // request, which was under way when the newest came, is dropped.
     std::optional<Result> take() {
         if (std::optional<Outcome> outcome = done_.take()) {
             if (outcome->number == asked_) failure_ = outcome->failure;
@@ -69,7 +69,7 @@ class Job {
         return std::nullopt;
     }
 
-    // A request waits or is being computed: the last result of take() belongs to older parameters.
+    // Whether a request waits or is being computed: the last result of take() then belongs to older parameters.
     bool busy() const {
         std::lock_guard lock{mutex_};
         return waiting_.has_value() || working_;
@@ -116,7 +116,7 @@ class Job {
         }
     }
 
-    // What is at work ends in its next loop, what waits is dropped.
+    // Ends the computation under way in its next loop and drops the request that waits.
     void stop() {
         worker_.request_stop();
         if (worker_.joinable()) worker_.join();

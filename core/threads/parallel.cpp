@@ -23,7 +23,7 @@ using Body = std::function<void(std::size_t, std::size_t)>;
 
 thread_local const AskBetween* t_ask = nullptr;  // nullptr: loops run to their ends
 
-// A range of a loop of `count` indices; in parts where somebody may ask.
+// Runs a range of a loop of `count` indices, in parts where there is an AskBetween.
 void run_range(const Body& body, std::size_t begin, std::size_t end, std::size_t count, std::size_t grain) {
     if (t_ask == nullptr) return body(begin, end);
     constexpr std::size_t kParts = 64;
@@ -184,7 +184,7 @@ void parallel_for(std::size_t count, std::size_t grain, const Body& body) {
 
 void lower_priority() {
     constexpr int kNice = 10;  // a tenth of a full thread's share
-    // Of the calling thread, on Linux. Where it is refused the work is done all the same.
+    // On Linux this is the priority of the calling thread. If it is refused, the work is done anyway.
     static_cast<void>(nice(kNice));
 }
 

@@ -117,7 +117,7 @@ bool Arm::apply_update(int step, double lr) {
     return finite;
 }
 
-// In the order of the computation: the forward pass, the loss, the backward pass, then the updated parameters.
+// Searches in the order of the computation: forward pass, loss, backward pass, then the updated parameters.
 std::string Arm::first_nonfinite(bool loss_is_finite) const {
     const auto& tensors = plan().tensors;
     const auto bad = [&](std::size_t i) {

@@ -30,7 +30,7 @@ class Arm {
     RecipeCasts& casts() { return casts_; }
     void set_recipe(const Recipe& recipe);
     void align_channel(int token) { model_->align_channel(token); }
-    // Held-out loss and a sample, of a task that has them. May be given up, too; keep() makes it the newest.
+    // Computes held-out loss and a sample, if the task has them. It may be given up too; keep() makes it the newest.
     std::optional<Evaluation> evaluate(const Task& task, int steps_done);
     void keep(std::optional<Evaluation> evaluation) {
         if (evaluation) evaluation_ = std::move(evaluation);
@@ -39,7 +39,7 @@ class Arm {
     ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
 
     ArmCheckpoint checkpoint() const;
-    // Weights, moments and, where both have them, delayed scales. The shapes are those of this spec.
+    // Restores weights, moments and, where both have them, delayed scales. The shapes are those of this spec.
     void restore(const ArmCheckpoint& checkpoint);
 
   private:

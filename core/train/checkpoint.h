@@ -51,10 +51,10 @@ void save_checkpoints(const std::filesystem::path& dir, const TrainSpec& spec,
 // files that are not this program's.
 void check_replaceable_set(const std::string& option, const std::filesystem::path& dir,
                            const TrainSpec& spec);
-// From one file for every arm, or a folder with one file per arm in order of their numbers. Names and shapes are compared
-// with the model before values are read. Throws input_error when tensors are missing, their shapes are not those of the
-// model or their dtypes cannot be read, and for wrong metadata: another format, an unknown name, an unknown recipe, a
-// seed that is not a number; a pipe, a device or a socket is no checkpoint.
+// Loads one file for every arm, or a folder with one file per arm in the order of their numbers. Names and shapes are
+// compared with the model before values are read. Throws input_error when tensors are missing, their shapes are not
+// those of the model or their dtypes cannot be read, and for wrong metadata: another format, an unknown name, an
+// unknown recipe, a seed that is not a number; a pipe, a device or a socket is no checkpoint.
 struct LoadedCheckpoints {
     int steps_done = 0;
     std::vector<ArmCheckpoint> arms;

@@ -45,7 +45,7 @@ Error not_moved(const fs::path& to, const std::error_code& why) {
     return {ErrorKind::failed, to.string(), why.message()};
 }
 
-// To where a link leads: the link stays. On another file system a copy.
+// Moves to the place that a link leads to, so that the link stays. On another file system it copies.
 void move_file(const fs::path& from, const fs::path& to) {
     std::error_code problem;
     fs::rename(from, write_target(to).path, problem);

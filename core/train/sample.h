@@ -25,7 +25,7 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);
 
 // Prompt, continuation and what is expected of it, as Evaluation has them, for the task of `spec`; of a model whose
-// weights are those after now.step steps. Of a task without characters nothing.
+// weights are those after now.step steps. Nothing for a task without characters.
 void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec);
 
 }  // namespace fp8lab

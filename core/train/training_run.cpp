@@ -33,7 +33,7 @@ struct TrainingRun::Shared {
     int owed = 0;
     int target = kNoTarget;  // else: pause when so many steps are done
     double speed_limit = 0;
-    bool snapshot_wanted = true;  // the first is not asked for
+    bool snapshot_wanted = true;  // the first snapshot is sent unasked
     unsigned changes = 0;         // by the interface: what the worker waits for
     Latest<Snapshot> latest;
 

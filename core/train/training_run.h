@@ -1,8 +1,8 @@
 // Runs a Trainer on a thread of its own. Commands are passed by value and applied between steps; snapshots
 // are returned through Latest<Snapshot>. Training does not wait for the reader: records collect until the
-// next snapshot is taken. An exception of the trainer becomes RunState::failed with a message. Nobody waits for a step on
-// the CPU: a pause or the end of the run gives it up, and it is done again when the run goes on. The last step of a
-// training has no next one, so its evaluation is not given up by a pause.
+// next snapshot is taken. An exception of the trainer becomes RunState::failed with a message. A pause or the end of
+// the run does not wait for a step on the CPU: it gives the step up, and the step is done again when the run goes on.
+// The last step of a training has no next one, so its evaluation is not given up by a pause.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class TrainingRun {
     void single_step();
     // Runs until `step` steps are done, then pauses; where so many are done already it does nothing.
     void run_to(int step);
-    void limit_speed(double steps_per_second);  // 0: as fast as it goes
+    void limit_speed(double steps_per_second);  // 0: no limit
     void send(Command command);
     void save(std::filesystem::path dir);  // at the next step boundary
 

@@ -131,7 +131,7 @@ ArmRecord CudaArm::record(int step) const {
     return {host_results_.values()[slot], {tensors.begin(), tensors.end()}};
 }
 
-// Of what was cast first: a tensor that is rotated then has the padding of the batch (recipe_casts.h).
+// The count is that of the first cast: a tensor that is rotated then has the padding of the batch (recipe_casts.h).
 std::int64_t CudaArm::recorded_elements(TensorId id) const {
     const Slot& slot = *slots_[id.index];
     const bool turned = slot.rotated && slot.first_along == Along::rows;

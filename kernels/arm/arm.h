@@ -61,7 +61,7 @@ class CudaArm {
     using Mark = std::function<void(Part)>;
     virtual void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {}) = 0;
 
-    // They take effect with the next launch on the stream; graphs stay valid.
+    // These settings take effect with the next launch on the stream; graphs stay valid.
     void set_history(int length, cudaStream_t stream);
     void set_margin(int margin, cudaStream_t stream);
     void set_algo(AmaxAlgo algo, cudaStream_t stream);
@@ -84,7 +84,8 @@ class CudaArm {
     // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
 
-    // Of a model of tokens, after `steps_done` steps: held-out loss under the recipe's casts. Waits for the stream.
+    // Evaluates a model of tokens after `steps_done` steps: the held-out loss under the recipe's casts. Waits for the
+    // stream.
     virtual Evaluation evaluate(Batches&, int /*steps_done*/, cudaStream_t) { return {}; }
     virtual void align_channel(int /*token*/) {}  // Model::align_channel(); waits for the device
     // The weights that are held since, for the arm of another recipe, before its restore(). Empty: none.
@@ -134,7 +135,7 @@ class CudaArm {
     // master=none: the weights themselves live on an E4M3 grid, rounded as the recipe says.
     void quantize_storage(const Slot& weights, void* master, Rounding rounding, const ArmState* arm,
                           cudaStream_t stream);
-    // Of the tensors in `chosen`, by index: what is done when their last cast of the step is enqueued.
+    // For the tensors in `chosen`, by index: called when their last cast of the step is enqueued.
     void record_tensors(const std::vector<bool>& chosen, const StepContext& step);
 
     AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }

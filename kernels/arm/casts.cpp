@@ -12,7 +12,7 @@ Element CudaArm::operand_element(const Slot& slot) const {
                                            : element_of(*slot.plan.format);
 }
 
-// Whether a pass for the amaxes comes before the cast: with one scale a tensor or a row. Stored weights
+// Whether a pass for the amaxes comes before the cast: with one scale per tensor or per row. Stored weights
 // (master=none) have a scale of their own; those of a block are found by the cast itself.
 bool CudaArm::scaled_from_itself(const Slot& slot) const {
     const bool stored = slot.tensor == TensorClass::w && recipe_.master == MasterWeights::none;

@@ -13,7 +13,7 @@ namespace fp8lab::cuda {
 class PartTimes {
   public:
     explicit PartTimes(cudaStream_t stream) : stream_(stream) {}
-    // During the capture: the beginning, and what launches are told.
+    // For the capture: begin() is called at its start, marks() is the callback of the launches.
     void begin() { mark(CudaArm::Part::bookkeeping); }
     CudaArm::Mark marks() {
         return [this](CudaArm::Part part) { mark(part); };

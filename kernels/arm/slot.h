@@ -15,7 +15,8 @@ struct Slot {
     ScaleSource source = ScaleSource::none;
     TensorId id;  // ModelPlan::tensors, and the arm's scale states
     TensorClass tensor = TensorClass::x;
-    // Of its GEMM: the arm's, or bf16 where an arm of FP8 leaves the GEMM in BF16 (ModelPlan::recipe_of()).
+    // The recipe of its GEMM: the arm's, or bf16 where an arm of FP8 leaves the GEMM in BF16
+    // (ModelPlan::recipe_of()).
     Engine engine = Engine::bf16;
     Along first_along = Along::cols;  // what is cast and recorded first
     int ordinal = 1;                  // ModelPlan::ordinal() and place(): of the random numbers

@@ -1,5 +1,5 @@
-// Products as cuBLASLt is asked for them, without the rules that gemm.cpp checks first: any size, any type, and
-// the answer is the library's. For benches and for lab L9, which shows refusals; training uses GemmPlan.
+// Asks cuBLASLt for products without the rules that gemm.cpp checks first: any size and any type; the answer is the
+// library's. For benches and for lab L9, which shows refusals; training uses GemmPlan.
 #pragma once
 
 #include <cublasLt.h>
@@ -30,8 +30,8 @@ struct LtOperands {
     const void *a_scale = nullptr, *b_scale = nullptr;  // null where there is none
 };
 
-// status 0: it runs. Else which call refused it ("heuristic" or "matmul"), and in which words: the name of the
-// status, and what cuBLASLt's own log says.
+// status 0: the product runs. Else this says which call refused it ("heuristic" or "matmul") and why: the name of the
+// status, and the text of cuBLASLt's log.
 struct Answer {
     int status = 0;
     std::string from, words;
@@ -48,13 +48,13 @@ class LtProduct {
 
     const Answer& answer() const;
     std::size_t candidates() const;
-    // Drops all others: from then on it is candidate 0.
+    // Keeps this candidate and drops all others: from then on it is candidate 0.
     void keep(std::size_t only);
-    // Instead of the candidates, an algorithm from the cache; false: cuBLASLt does not take it for this product.
+    // Takes an algorithm from the cache instead of the candidates. False: cuBLASLt does not take it for this product.
     bool take(const cublasLtMatmulAlgo_t& algo);
-    // Enqueues a candidate. Not thrown, because a candidate of the heuristic may refuse.
+    // Enqueues a candidate. Returns the status instead of throwing, because a candidate of the heuristic may refuse.
     cublasStatus_t run(std::size_t candidate, const LtOperands& on, cudaStream_t stream) const;
-    // The first, which keep() or take() have chosen. Throws Error{backend} where cuBLASLt refuses.
+    // Enqueues the candidate that keep() or take() has chosen. Throws Error{backend} where cuBLASLt refuses.
     void run(const LtOperands& on, cudaStream_t stream) const;
 
   private:
@@ -65,7 +65,7 @@ class LtProduct {
 // What answer() would be for a matmul that said `status`.
 Answer refused_by_matmul(cublasStatus_t status);
 
-// Asks the heuristic, and where it has an algorithm, runs that once. Waits for it.
+// Asks the heuristic and, where it has an algorithm, runs that once and waits for it.
 struct Asked {
     Answer answer;
     std::string kernel;

@@ -1,5 +1,5 @@
-// The grid of `bench gemm --grid`: a list of units, the most wanted first, each of them measured until the time
-// is over or somebody stops it.
+// The grid of `bench gemm --grid`: a list of units, the most wanted first, each of them measured until the time is
+// over or the caller stops it.
 #include "kernels/bench/grid.h"
 
 #include <fmt/format.h>

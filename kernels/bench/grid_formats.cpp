@@ -113,7 +113,7 @@ void measure_formats(GridBench& bench, int n) {
 
 // ---- zeros ----
 
-// Power settles in tens of milliseconds, so that zeros and random values take turns of that length.
+// Power settles in tens of milliseconds, so zeros and random values alternate in rounds of that length.
 void measure_zeros(GridBench& bench, std::string_view kind) {
     constexpr int kSize = kCeilingSize, kTurns = 2;
     constexpr double kWarmSeconds = 0.15;

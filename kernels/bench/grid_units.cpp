@@ -19,7 +19,7 @@ void append_measured(std::vector<T>& to, const std::vector<T>& from) {
                          [](const T& t) { return t.status != 0 || t.median_ms > 0; });
 }
 
-// The products of one layer in some kinds, in turns; `Point` is GridPoint or made of one.
+// Times the products of one layer in some kinds, alternately. `Point` is GridPoint or derived from it.
 template <class Point, class Kinds>
 std::vector<Point> products_in_turns(GridBench& bench, std::string_view product, const GridLayer& layer,
                                      const Kinds& kinds, int groups, bool wants_graph) {

@@ -1,4 +1,4 @@
-// The parts of the grid: a unit is what is measured in turns.
+// The parts of the grid: the measurements of a unit alternate.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ struct GridBench {
     OperandPool pool{stream, false};
 };
 
-// In the order of the grid.
+// The units in the order of the grid.
 std::vector<GridUnit> grid_units(GridBench& bench);
 
 // Each adds its own (grid_formats.cpp).

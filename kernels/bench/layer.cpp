@@ -1,4 +1,4 @@
-// One layer, measured while somebody waits for it (core/backend/layer_probe.h).
+// Measures one layer while a user waits for it (core/backend/layer_probe.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -32,7 +32,7 @@ class OperandPool {
     void* operand(int slot, Element element, std::size_t elements);  // random, or zeros
     void* output(std::size_t bytes);
     const float* ones(std::size_t count);
-    // All of one product; `groups` matrices of each.
+    // The operands of one product; `groups` matrices of each.
     LtOperands of(const GemmSpec& spec, int groups = 1);
 
   private:
@@ -49,7 +49,7 @@ class TensorCast {
   public:
     TensorCast(std::string_view recipe, const GridTensor& tensor, OperandPool& pool);
     void launch(bool both, cudaStream_t stream) const;
-    // Read and written for rows alone, without padding.
+    // The bytes that the cast reads and writes for rows alone, without padding.
     double bytes() const;
 
   private:
@@ -65,15 +65,16 @@ class TensorCast {
     Buffer<ScaleState> state_{1};
 };
 
-// Both variants of every cast, in turns. False: stopped.
+// Times both variants of every cast, alternately. Returns false if stopped.
 bool time_casts_of(const GridTensor& tensor, const std::vector<std::string_view>& recipes, OperandPool& pool,
                    int repeats, cudaStream_t stream, const AfterRound& after, std::vector<GridCast>& out);
 
-// The copy of 1 GiB by the faster of cudaMemcpyAsync and a kernel of ours, and 8192^3 in these kinds.
+// Times the ceilings: a copy of 1 GiB by the faster of cudaMemcpyAsync and a kernel of ours, and 8192^3 in these
+// kinds.
 class Ceilings {
   public:
     Ceilings(const Lt& lt, cudaStream_t stream, std::vector<std::string_view> kinds);
-    // Works for at least that long, so that the clocks are those of work.
+    // Keeps the GPU busy for at least that long, so that it has the clocks of work.
     void load(double seconds) const;
     bool measure(std::string_view when, int repeats, const AfterRound& after, std::vector<GridCeiling>& out);
 

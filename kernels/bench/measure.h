@@ -18,7 +18,8 @@ struct Job {
 // Writes median, quartiles and number of `ms` to the line; without values the line is unchanged.
 void summarise(Timed& line, std::vector<double> ms);
 
-// All jobs in turns (time_turns()), `repeats` samples of at least 0.2 ms each; the times are those of one launch.
+// Times all jobs alternately (time_turns()), `repeats` samples of at least 0.2 ms each. The times are those of one
+// launch.
 std::vector<Timed> time_in_turns(std::vector<Job> jobs, int repeats, cudaStream_t stream);
 
 // Bench of `bench gemm`: BF16 at 8192^3 first, the ceiling; then BF16 and every FP8 mode at (m, n, k),

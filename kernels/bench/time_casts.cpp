@@ -67,7 +67,7 @@ class Copies {
     std::vector<double> memcpy_ms_, kernel_ms_;
 };
 
-// Memory for `sets` turns of a case, so that none finds its data in a cache.
+// Memory for `sets` repetitions of a case, so that none finds its data in a cache.
 class Bench {
   public:
     Bench(const KernelCase& kernel, Shape shape, cudaStream_t stream)

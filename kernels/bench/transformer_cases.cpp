@@ -48,7 +48,7 @@ void backward_and_cast(const TransformerBench& b, void* const* m, cudaStream_t s
 void rotate(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     rotate_heads(m[0], kBf16, b.shape, b.rotary, Turn::forward, true, stream);
 }
-// Of q, k and v: the first two are rotated.
+// Rotates the first two of q, k and v back.
 void rotated_back(const TransformerBench& b, void* const* m, cudaStream_t stream) {
     Rotary rotary = b.rotary;
     rotary.cols *= 2;

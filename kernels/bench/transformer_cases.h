@@ -18,7 +18,7 @@ struct MovedMatrix {
     int times = 1, moved = 1;
 };
 
-// Of a shape (rows, cols): cols is d, and ffn or the vocabulary where those are the width.
+// The cases of a shape (rows, cols): cols is d, and ffn or the vocabulary where those are the width.
 struct TransformerCase {
     std::string_view name, kernel;
     std::vector<MovedMatrix> matrices;  // of a cast: the payload and its transpose last
@@ -30,7 +30,7 @@ struct TransformerCase {
 double bytes_per_element(const TransformerCase& kernel);  // of (rows, cols)
 const std::vector<TransformerCase>& transformer_cases();
 
-// Memory for as many turns of a case as move `least_bytes`, so that none finds its data in a cache.
+// Memory for so many repetitions of a case that they move `least_bytes`, so that none finds its data in a cache.
 struct TransformerBench {
     TransformerBench(const TransformerCase& kernel, Shape shape, double least_bytes, cudaStream_t stream);
     void enqueue(cudaStream_t stream) const;
@@ -38,7 +38,7 @@ struct TransformerBench {
     int sets() const { return static_cast<int>(memory.size() / kernel.matrices.size()); }
     CastTarget target(void* const* payload) const;
     TokenRing ring() const { return {tokens.get(), shape.rows, shape.cols, 1, nullptr, 1, nullptr}; }
-    // Of a vocabulary of as many tokens as there are rows: each occurs once.
+    // Tokens of a vocabulary with as many tokens as there are rows: each occurs once.
     TokenRing embedding_ring() const {
         return {embedded.get(), shape.rows, shape.rows, 1, nullptr, 1, nullptr};
     }

@@ -69,7 +69,7 @@ bool time_turns(const std::vector<Turn>& turns, int repeats, cudaStream_t stream
         slowest = std::max(slowest, turn.ms);
     }
     const int samples = grid_samples(repeats, slowest);
-    // Who comes first changes, so that nobody always follows the same one.
+    // The order changes from round to round, so that no job always follows the same one.
     const auto enqueue = [&](int round) {
         for (std::size_t i = 0; i < runners.size(); ++i)
             runners[(i + static_cast<std::size_t>(round)) % runners.size()].enqueue(
@@ -149,7 +149,7 @@ std::optional<double> short_contest(LtProduct& product, const LtOperands& on, cu
     for (const Round& round : rounds) {
         ran.resize(std::min(ran.size(), round.most));
         if (ran.size() == 1) break;
-        // Without pauses: launches that wait for the host differ by more than the algorithms do.
+        // There are no pauses: launches that wait for the host differ by more than the algorithms do.
         std::vector<Turn> turns;
         for (Candidate& candidate : ran)
             turns.push_back({nullptr,

@@ -16,8 +16,8 @@ __device__ inline float tanh_of(float x) {
 
 constexpr float kGeluScale = 0.7978845608F, kGeluCubic = 0.044715F;  // sqrt(2 / pi)
 
-// How much of the pre-activation activate() and slope() are given: the fast GELU begins with its half, which
-// whoever adds the bias has for nothing: fmaf(h, kTaken, kTaken * bias), half of the same sum.
+// How much of the pre-activation activate() and slope() are given: the fast GELU begins with its half, which costs
+// nothing where the bias is added: fmaf(h, kTaken, kTaken * bias), half of the same sum.
 template <bool kFast, ActivationKind kind>
 constexpr float kTaken = (kFast && kind == ActivationKind::gelu) ? 0.5F : 1.0F;
 

@@ -5,7 +5,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-// From the bias to what activate() and slope() take of it.
+// Scales the bias to the part that activate() and slope() take.
 template <bool kFast>
 __device__ void take_bias(ActivationKind kind, Eight& b) {
     if constexpr (kFast)

@@ -35,7 +35,7 @@ __device__ float mx_multiplier(int code) {
                          : __uint_as_float(static_cast<std::uint32_t>(254 - code) << 23);
 }
 
-// Of 4 neighbouring threads, each gets the largest value of row tx % 4 over all of them, NaN if there is one.
+// Each of 4 neighbouring threads gets the largest value of row tx % 4 over all of them, NaN if there is one.
 __device__ float amax_of_row(const float (&rows)[kThreadRows], int tx) {
     const auto other = [](float x, int lane) { return __shfl_xor_sync(0xFFFFFFFFu, x, lane); };
     const bool low = (tx & 2) == 0, even = (tx & 1) == 0;

@@ -59,7 +59,7 @@ __device__ inline void load8(const float* p, Eight& v) { unpack(fetch8(p), v); }
 __device__ inline const float* batch_of(const BatchRing& ring) {
     return ring.slots == 1 ? ring.base : ring.base + ring.arm->step % ring.slots * ring.stride;
 }
-// From a batch, which has no padding. kEights: its columns come in eights, so that no thread's part ends
+// Loads from a batch, which has no padding. kEights: its columns come in eights, so that no thread's part ends
 // before the row does; a part beyond the row (its values are not used) then reads the last one.
 template <bool kEights>
 __device__ inline Packed<float> fetch_unpadded(const float* batch, int r, int c, Shape s) {

@@ -69,8 +69,8 @@ __device__ inline int tile_column(const Source& source, Shape s, unsigned x) {
         return static_cast<int>(x);
 }
 
-// Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so
-// kernels for the others would be compiled for nobody.
+// Whether a source is ever cast to E5M2. Tensor cores take E4M3 operands in the forward pass (engine.h), so kernels
+// for other sources would never be used.
 template <class Source>
 constexpr bool kMayBeE5m2 = true;
 constexpr auto kForwardIsE4m3 = "operands of the forward pass are E4M3 on the tensor cores";
@@ -115,8 +115,8 @@ __device__ T block_sum(T value, T* shared) {
     return total;
 }
 
-// `seen`: the tensor's amax when the block began. Most warps of a large tensor have nothing larger to say and
-// spare the atomic, and nobody waits for one.
+// `seen`: the tensor's amax when the block began. Most warps of a large tensor have no larger value and skip the
+// atomic, and no thread waits for one.
 __device__ inline void max_amax(ScaleState* state, std::uint32_t seen, float amax) {
     const std::uint32_t bits = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
     if (threadIdx.x % 32 == 0 && bits > seen) atomicMax(&state->amax_bits, bits);
@@ -137,7 +137,7 @@ __device__ inline void transpose4(const std::uint32_t (&rows)[4], std::uint32_t*
     columns[3] = __byte_perm(c, d, 0x7632);
 }
 
-// Stores what 4 x 8 values a thread have become, through shared memory, by columns.
+// Stores the 4 x 8 codes of each thread by columns, through shared memory.
 __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&words)[kThreadCols], Shape s,
                                      int tile_r, int tile_c, std::uint32_t* transposed) {
     const int tx = threadIdx.x % kThreadsAcross, ty = threadIdx.x / kThreadsAcross;
@@ -148,7 +148,7 @@ __device__ inline void store_columns(std::uint8_t* out, const std::uint32_t (&wo
         transposed[transposed_word(tx * kThreadCols + column, ty)] = ty % 2 ? words[j ^ 1] : words[j];
     }
     __syncthreads();
-    // 4 threads a column, 16 bytes each.
+    // 4 threads per column, 16 bytes each.
 #pragma unroll
     for (int pass = 0; pass < kTileCols * 4 / kThreads; ++pass) {
         const int item = pass * kThreads + static_cast<int>(threadIdx.x), column = item / 4, part = item % 4;

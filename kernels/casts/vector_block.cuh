@@ -30,7 +30,7 @@ struct VectorMemory {
     // kThreadsDown, kBlock).
     std::uint32_t transposed[kBlock * kWordsDown];
     float warps[kWarps][kBlock];  // amaxes of columns, by warp
-    // Of the block's columns, then of its rows: amaxes, later scales.
+    // One entry per column of the block, then one per row: amaxes, later scales.
     float vectors[2 * kBlock];
     float most[kWarps];
     double losses[kTiles][kWarps];
@@ -137,11 +137,11 @@ __device__ inline void with_values(Source& source, const BlockPlace& at, Shape s
     }
 }
 
-// Of 16 neighbouring threads, each gets the largest value of row tx % 4 over all of them.
+// Each of 16 neighbouring threads gets the largest value of row tx % 4 over all of them.
 __device__ inline float amax_of_row(const float (&rows)[kThreadRows], int tx) {
     static_assert(kThreadRows == 4 && kThreadsAcross == 16);
     const auto other = [](float x, int lane) { return __shfl_xor_sync(0xFFFFFFFFu, x, lane); };
-    // Every thread hands two rows to its partner and takes over two, then one and one.
+    // Every thread gives two rows to its partner and takes two, then one and one.
     const bool low = (tx & 2) == 0, even = (tx & 1) == 0;
     const float a = fmaxf(low ? rows[0] : rows[2], other(low ? rows[2] : rows[0], 2)),
                 b = fmaxf(low ? rows[1] : rows[3], other(low ? rows[3] : rows[1], 2));
@@ -212,8 +212,8 @@ __device__ inline float gather(Source& source, Values&& values, const BlockPlace
     });
     const float amax = columns.template amax<true>();
     max_amax(target.state, seen, amax);
-    // Rare, so that one maximum an element usually serves the columns and the tensor. For whole warps: a source may exchange
-    // values within one.
+    // A NaN is rare, so one maximum per element usually serves the columns and the tensor. For whole warps: a source
+    // may exchange values within one.
     if (__any_sync(0xFFFFFFFFu, isnan(amax))) {
         columns = {};
         again([&](int, int, const Held<Source>& held) { columns.template raise<false>(held); });

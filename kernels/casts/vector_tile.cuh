@@ -47,7 +47,7 @@ __device__ inline void scale_from_amax(const BlockPlace& at, Shape s, float max_
     shared.vectors[threadIdx.x] = scale;
 }
 
-// Of all amaxes of the block.
+// The largest of all amaxes of the block.
 __device__ inline float largest_of_block(float amax, VectorMemory& shared) {
     const std::uint32_t most = __reduce_max_sync(0xFFFFFFFFu, __float_as_uint(amax));
     if (threadIdx.x % 32 == 0) shared.most[threadIdx.x / 32] = __uint_as_float(most);
@@ -81,7 +81,7 @@ __device__ inline int transposed_block_word(int tx, int j, int word) {
     return (tx * kThreadCols + j) * kWordsDown + (word ^ (tx * 2));
 }
 
-// 8 threads a column, 16 bytes each: whole lines.
+// 8 threads per column, 16 bytes each: whole lines.
 __device__ inline void store_block_columns(std::uint8_t* out, const BlockPlace& at, Shape s,
                                            const std::uint32_t* transposed) {
     constexpr unsigned kParts = kBlock / 16, kColumns = kThreads / kParts, kPasses = kBlock / kColumns;
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 }
 
 // Both launches in one, where all blocks fit on the GPU at once: the values stay in registers while the blocks
-// exchange their amaxes. A launch less and a read less are what the casts of small batches are made of.
+// exchange their amaxes. This saves one launch and one read, which count for small batches.
 template <class Source, class Out>
 __global__ void __launch_bounds__(kThreads, 2)
     row_cast_at_once(Source source, Shape s, TileTarget target, ScaleVectors vectors) {
@@ -259,7 +259,8 @@ __global__ void __launch_bounds__(kThreads, 2)
     leave_scale_1(target);
 }
 
-// The sources of training steps: others, and casts that are measured, would be compiled for nobody in a hurry.
+// Only the sources of training steps are compiled for it: other sources, and casts that are measured, need no short
+// launch.
 template <class Source>
 constexpr bool kAtOnce = kLight<Source>;
 

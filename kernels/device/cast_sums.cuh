@@ -5,7 +5,7 @@
 
 namespace fp8lab::cuda {
 
-// Sum of a warp in a fixed order, valid in its first thread.
+// The sum of a warp in a fixed order, valid in its first thread.
 template <class T>
 __device__ T warp_sum(T value) {
 #pragma unroll

@@ -58,7 +58,7 @@ class Memory {
   public:
     Memory() = default;
     explicit Memory(std::size_t bytes);
-    // A part of another, which lives longer.
+    // A part of another buffer, which must live longer.
     Memory(const Memory& whole, std::size_t offset, std::size_t bytes)
         : pointer_(static_cast<std::byte*>(whole.pointer_) + offset), bytes_(bytes), owned_(false) {}
     ~Memory();
@@ -81,8 +81,8 @@ class Memory {
     bool owned_ = true;
 };
 
-// Done on return. cudaMemset() and copies from pageable memory are not: they run on the legacy stream, with
-// which our streams do not wait, and would land on what a kernel has written meanwhile.
+// The call is done when it returns. cudaMemset() and copies from pageable memory are not: they run on the legacy
+// stream, with which our streams do not wait, and would land on what a kernel has written meanwhile.
 void fill_zeros(void* to, std::size_t bytes);
 void copy_to_device(void* to, const void* from, std::size_t bytes);
 void copy_rows_to_device(void* to, std::size_t to_stride, const void* from, std::size_t row_bytes,

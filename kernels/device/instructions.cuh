@@ -107,9 +107,9 @@ __device__ inline float fast_inverse(float x) {
 #endif
 }
 
-// Roots and quotients as IEEE 754 rounds them, of operands in the middle of the range, 2^-60 to 2^60: what nvcc makes of
-// sqrtf(x) and n / d, without its branch for zeros, subnormals and what is near the ends. in_the_middle(): of the largest
-// beyond_least() of several operands, whether all of them are.
+// Roots and quotients as IEEE 754 rounds them, of operands in the middle of the range, 2^-60 to 2^60: the code of
+// nvcc for sqrtf(x) and n / d, without its branch for zeros, subnormals and what is near the ends. in_the_middle():
+// of the largest beyond_least() of several operands, whether all of them are.
 constexpr std::uint32_t kLeast = 0x21800000u, kMost = 0x5D800000u;
 __device__ inline std::uint32_t beyond_least(float x) {
 #ifdef __CUDA_ARCH__

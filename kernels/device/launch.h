@@ -219,7 +219,7 @@ struct UpdateSource {
     const float* gradient_factor = nullptr;  // multiplies the gradient, in FP32; null: 1
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
-// Of several matrices at once. In parts: `tiles` of all their tiles, in the order of the list.
+// An update of several matrices at once, or of a part: `tiles` of all their tiles, in the order of the list.
 struct WeightUpdate {
     UpdateSource source;
     Shape shape;
@@ -229,7 +229,7 @@ struct TileRange {
     unsigned first = 0, last = ~0U;
 };
 unsigned tiles_of(std::span<const WeightUpdate> updates);
-// blocks: the most blocks of threads, each of which takes many tiles, beside a kernel of another stream; 0: one block a tile.
+// blocks: the most blocks of threads, each with many tiles, beside a kernel of another stream; 0: one block per tile.
 void update_weights(std::span<const WeightUpdate> updates, TileRange tiles, unsigned blocks,
                     cudaStream_t stream);
 // The same with the gradient dW = dy^T x multiplied on the way, by the tensor cores, and never stored

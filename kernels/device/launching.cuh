@@ -84,7 +84,7 @@ void launch_together(const char* name, void (*kernel)(Parameters...), dim3 grid,
     launch_with(name, {attribute}, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
 }
 
-// In a kernel of launch_together(): everything that the blocks wrote before it is seen by all of them behind it.
+// For a kernel of launch_together(): after it all blocks see everything that any of them wrote before it.
 // `arrived` counts on from launch to launch.
 __device__ inline void wait_for_all_blocks(std::uint32_t* arrived) {
     __syncthreads();

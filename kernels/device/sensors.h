@@ -22,7 +22,8 @@ class Sensors {
 
     // What was read while the GPU worked. May be called again.
     GridClocks seen() const;
-    // Percent of the time that the GPU worked in the last quarter of a second or so, for anybody; -1: not known.
+    // The share of the last quarter of a second or so in which the GPU worked, for any process, in percent; -1: not
+    // known.
     int utilisation() const;
 
   private:

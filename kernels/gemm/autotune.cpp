@@ -29,7 +29,7 @@ struct Candidate {
 };
 
 // A block: the candidate alone for `warm_ms`, until clocks and power are its own, then `timed_ms` that count.
-// Blocks follow each other without a pause, in turns, so that a clock that drifts drifts for all.
+// Blocks alternate without a pause, so that a drift of the clock affects all candidates.
 struct Blocks {
     int rounds;
     double warm_ms, timed_ms;

@@ -5,7 +5,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-// Of the formats with 8 bits tensor cores multiply OCP's two.
+// Tensor cores multiply only OCP's two formats with 8 bits.
 bool has_tensor_core(const FormatInfo& format) { return format.name == "e4m3" || format.name == "e5m2"; }
 
 // Why the tensor cores cannot take a recipe on any GPU that this engine knows; empty: they may.

@@ -23,7 +23,7 @@ struct EngineChoice {
 using Refusal = std::function<std::string(const GemmSpec&)>;
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal);
 
-// Of the engine fp8.
+// The element type in the engine fp8.
 Element element_of(const FormatInfo& format);  // E4M3 or E5M2
 
 // The products of a layer over padded dimensions: fprop h = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. Both

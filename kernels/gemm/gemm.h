@@ -51,7 +51,7 @@ class Lt {
     cublasLtHandle_t handle() const { return handle_; }
     void* workspace() const { return workspace_.get(); }
     std::size_t workspace_bytes() const { return workspace_.bytes(); }
-    // Of a launch that needs so many bytes: its own, where it needs only counters.
+    // The workspace of a launch that needs so many bytes; a launch that needs only counters has its own.
     void* workspace_for(std::size_t bytes) const {
         return bytes > 0 && bytes <= Counters::kBytes ? counters_.next() : workspace();
     }

@@ -43,7 +43,7 @@ __device__ inline void store4(float* to, int count, bool quads, const float (&v)
         if (i < count) to[i] = v[i];
 }
 
-// In shared memory as T would hold it: P and dS, which are in FP32, are operands of products in T.
+// Rounds to T in shared memory: P and dS, which are in FP32, are operands of products in T.
 template <class T>
 __device__ inline void round_to(float (&v)[4]) {
     if constexpr (!std::is_same_v<T, float>)

@@ -19,7 +19,8 @@ struct AttentionPlaces {
     int qkv_stride = 0, out_stride = 0;  // elements between rows
 };
 
-// Of AttentionBytes: `kept` of the forward pass is given to the backward pass, `scratch` is the pass's own.
+// The memory that AttentionBytes counts: the forward pass gives `kept` to the backward pass, each pass has its
+// `scratch`.
 struct AttentionMemory {
     void *kept = nullptr, *scratch = nullptr;
 };
@@ -37,7 +38,7 @@ class Attention {
     virtual std::string_view name() const = 0;
 };
 
-// With the probabilities in memory, for every shape.
+// Attention with the probabilities in memory, for every shape.
 std::unique_ptr<Attention> make_materialised_attention(const AttentionSizes& sizes,
                                                        const AttentionPlaces& places);
 // cuDNN's where it is found and takes the shape, else the one above.

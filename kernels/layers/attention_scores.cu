@@ -24,7 +24,7 @@ struct Probabilities {
         sum[i] = sum[i] * exponential(top[i] - by) + other_sum * exponential(other_top - by);
         top[i] = now;
     }
-    // Of the first `count` columns; v becomes the scores.
+    // Takes the first `count` columns; v becomes the scores.
     __device__ void take(int i, int count, float (&v)[4], const float*) {
         float most = kNegativeInfinity, total = 0;
 #pragma unroll

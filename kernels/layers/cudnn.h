@@ -13,8 +13,8 @@ namespace fp8lab::cuda {
 // active environment, the user's and the system's), the system's libraries.
 std::string cudnn_text();
 
-// Null with `why` where cuDNN is not found, this build has no headers of its frontend, or it has no plan for the shape.
-// The backward pass is deterministic.
+// Returns null and sets `why` where cuDNN is not found, this build has no headers of its frontend, or it has no plan
+// for the shape. The backward pass is deterministic.
 std::unique_ptr<Attention> make_cudnn_attention(const AttentionSizes& sizes, const AttentionPlaces& places,
                                                 std::string& why);
 

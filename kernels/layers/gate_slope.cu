@@ -45,7 +45,7 @@ struct GateSloped {
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j) v[j] = of_gate ? gate[j] : up[j];
     }
-    // Of the gate and of up.
+    // The two parts: the gate and up.
     __device__ void parts(const Raw& raw, Values (&out)[1][2]) const {
         Eight da, gate, up, dgate, dup;
         unpack(raw.da, da);

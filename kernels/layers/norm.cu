@@ -245,7 +245,7 @@ TileTarget target_of(const CastTarget* cast, Element element, Shape s) {
     return {cast->rows, cast->columns, cast->state, nullptr, nullptr, nullptr, cast->scaled, cast->scale_inv};
 }
 
-// For whom kernels that cast to FP8 are compiled.
+// Whether the kernels that cast to FP8 are compiled for this type and team.
 template <class T, class Team>
 constexpr bool kMayCastToFp8 = std::is_same_v<T, __nv_bfloat16>&& Team::kWidest <= kWidestCastNorm;
 

@@ -54,7 +54,7 @@ __device__ inline float shifted_exponential(float x, float shift) {
     if constexpr (kFastMath<T>) return fast_exp2((x - shift) * kLog2E);
     return exponential(x - shift);
 }
-// Of the logits seen so far, NaN ignored in `top` and kept in `sum`: the largest, and the sum of e^(y - top).
+// The largest of the logits so far, and the sum of e^(y - top). NaN is ignored in `top` and kept in `sum`.
 template <class T>
 struct Softmax {
     float top = kNegativeInfinity, sum = 0;

@@ -63,7 +63,7 @@ __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* recor
         for (int i = 0; i < kStepsPerLaunch; ++i) all[i] = {now.step + 1 + i, now.alive};
 }
 
-// Of matrices that are stored and cast alike.
+// The most matrices that one launch updates; they are stored and cast alike.
 constexpr int kMostUpdatesAtOnce = 8;
 template <class Source>
 struct ManyUpdates {

@@ -1,4 +1,4 @@
-// Scales on the device: core/scaling/delayed.cpp's rules, one block a tensor.
+// Scales on the device: core/scaling/delayed.cpp's rules, one block per tensor.
 #include "core/scaling/scale_rule.h"
 #include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
@@ -39,7 +39,7 @@ __global__ void update_kernel(ScaleState* states, float* history, UpdatedTensors
     const float newest = __uint_as_float(state.amax_bits);
     float* const ring = history + static_cast<std::size_t>(tensor) * kHistoryCapacity;
     float largest = 0;
-    // The newest lies in no slot yet; the window is the newest and the history - 1 before it.
+    // The newest is in no slot yet; the window is the newest and the history - 1 before it.
     for (int back = 1 + static_cast<int>(threadIdx.x); back < c.history; back += kThreads)
         largest = fmaxf(largest, ring[(state.history_at - back) & (kHistoryCapacity - 1)]);
     largest = block_max(largest);

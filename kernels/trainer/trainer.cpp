@@ -312,7 +312,8 @@ void CudaTrainer::evaluate() {
         write_texts();
 }
 
-// On the CPU; the GPU waits. Small models write at the same time, a large one has all threads for its products.
+// This runs on the CPU while the GPU waits. Small models write at the same time, a large one has all threads for its
+// products.
 void CudaTrainer::write_texts() {
     constexpr std::size_t kLarge = 1 << 20;
     const auto start = Clock::now();

@@ -34,7 +34,7 @@ AttentionSizes sizes_of(const TransformerShape& s, int batch) {
             static_cast<int>(s.head_size())};
 }
 
-// In BF16.
+// Makes attention in BF16.
 std::unique_ptr<Attention> attention_of(const TransformerShape& s, int batch) {
     return make_attention(
         sizes_of(s, batch),

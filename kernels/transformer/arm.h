@@ -100,7 +100,7 @@ class TransformerArm final : public CudaArm {
     void set_sources(Block& block);
     void make_plans(cudaStream_t stream, const Preparation& preparation);
     void requantise_weights();
-    // Of the aligned channel: no gradient, and the weights as they were made.
+    // Holds the aligned channel: no gradient, and the weights as they were made.
     void hold_gradient(const Linear& linear, const StepContext& step);
     void hold_aligned(cudaStream_t stream);
 
@@ -109,7 +109,7 @@ class TransformerArm final : public CudaArm {
     bool rounds() const { return recipe_.out == OutType::bf16; }
 
     void forward(const StepContext& step);
-    // behind: what the norm behind the last block is cast for; null: nobody.
+    // behind: the reader that the norm behind the last block is cast for; null: none.
     void forward_blocks(const StepContext& step, const Slot* behind);
     void attend(Block& block, const StepContext& step);
     void attend_with_casts(Block& block, const StepContext& step);
@@ -127,7 +127,7 @@ class TransformerArm final : public CudaArm {
     void multiply(Linear& linear, void* y, const StepContext& step);  // y = x w^T
     void multiply_back(Linear& linear, void* dx,
                        const StepContext& step);  // dx = dy w, then dw
-    // reader: what the result is cast for; null: nobody.
+    // reader: the tensor that the result is cast for; null: none.
     void add(const Norm& from, const void* y, Norm& to, const Slot* reader, const StepContext& step);
     // counters: what the kernel clears besides; null: nothing.
     void norm_back(Norm& norm, const void* dy, const Memory* gradient, const Slot* reader,
@@ -162,7 +162,7 @@ class TransformerArm final : public CudaArm {
     std::unique_ptr<Attention> attention_;  // of all blocks; none where its operands are cast
     std::optional<ArmBuffers> memory_;
     std::vector<bool> read_forward_, gradients_;  // tensors of class x and w; of class dy
-    // By tensor: where its values come from.
+    // The launch that gives a tensor's values.
     using Source = std::function<Launch(const ArmState*, cudaStream_t)>;
     std::vector<Source> sources_;
     WeightList weights_;
@@ -180,7 +180,7 @@ class TransformerArm final : public CudaArm {
     Buffer<std::uint32_t> channel_amax_;
     Buffer<double> square_partials_;
     Buffer<float> clip_factor_;
-    // Of an evaluation: its casts leave the scales alone.
+    // The states of an evaluation, whose casts leave the scales of the training alone.
     Buffer<ScaleState> evaluation_states_;
     Buffer<ArmState> evaluation_arm_;
     Buffer<StepResult> evaluation_results_;

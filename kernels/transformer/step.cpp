@@ -134,7 +134,7 @@ void TransformerArm::attend_backward_with_casts(Block& block, const StepContext&
     step.tell(Part::attention);
 }
 
-// Smooth-SwiGLU: one scale a channel before the cast, and the weights of down divided by it.
+// Smooth-SwiGLU: one scale per channel before the cast, and the weights of down divided by it.
 void TransformerArm::smooth(Block& block, const StepContext& step) {
     if (block.scaled_down.size() == 0) return;
     GateSource plain = gate_source(block);

@@ -77,7 +77,7 @@ struct Weight {
     double final_mean = 0, final_deviation = 0;
 };
 
-// Of one experiment; what belongs to the others is empty.
+// The outcome of one experiment; what belongs to the others is empty.
 struct Outcome {
     Params params;          // that it answers
     std::vector<Sum> sums;  // e4m3 e5m2 bf16 fp16 fp32

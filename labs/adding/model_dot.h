@@ -47,11 +47,11 @@ struct DotError {
     int k = 0;
     double rel_rms = 0, rel_bias = 0;
 };
-// Of the first k products of every row, for every k of `lengths` (ascending).
+// The sums of the first k products of every row, for every k of `lengths` (ascending).
 std::vector<DotError> accumulator_error(const Products& products, int fraction_bits, int interval,
                                         std::span<const int> lengths);
 std::vector<DotError> fp32_error(const Products& products, std::span<const int> lengths);
-// What casting the operands to E4M3 did, in a sum without error.
+// The error of casting the operands to E4M3, in a sum without error.
 std::vector<DotError> cast_error(const Products& products, std::span<const int> lengths);
 
 }  // namespace fp8lab::adding

@@ -29,8 +29,8 @@ const FormatInfo* relative(const FormatInfo& tab, Specials specials) {
     return found == formats().end() ? nullptr : &*found;
 }
 
-// A tab is a floating-point format with at most 16 bits. Those that differ from an earlier one in bias and special
-// values only stand behind its tab.
+// A tab is a floating-point format with at most 16 bits. A format that differs from an earlier one only in bias and
+// special values is behind its tab.
 bool is_tab(const FormatInfo& format) {
     if (format.kind != Kind::floating || bits(format) > 16) return false;
     const FormatInfo& tab = family(format);

@@ -205,7 +205,7 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
 
 Figure value_figure(const FormatInfo& format, std::uint32_t code) {
     const std::uint32_t largest = max_code(format);
-    const std::uint32_t stride = largest / 4096U + 1U;  // one point a px is enough for the 16-bit formats
+    const std::uint32_t stride = largest / 4096U + 1U;  // one point per px is enough for the 16-bit formats
     std::vector<double> codes, values;
     for (std::uint32_t i = 0; i <= largest; i += stride) {
         const double value = exact_value(format, i);

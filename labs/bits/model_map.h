@@ -26,7 +26,7 @@ struct RowNote {
     bool strong;
 };
 
-// 16 columns (8 up to 64 codes) of one cell a code; above 8 bits of one cell a high byte.
+// 16 columns (8 up to 64 codes) of one cell per code; above 8 bits of one cell per high byte.
 struct CodeMap {
     int rows = 0, cols = 0;
     std::uint32_t codes_per_cell = 1;

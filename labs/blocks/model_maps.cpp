@@ -163,8 +163,8 @@ Maps make_maps(const Tensor& tensor, const Scheme& scheme, const Copy& by_cols, 
 std::vector<Figure> map_figures(const Outcome& outcome, const Params& params) {
     const Maps& maps = outcome.maps;
     const Score& score = outcome.contenders[outcome.chosen].score;
-    // From the largest down, a binade more than there is, so that the smallest is not the ground; no deeper
-    // than kDeepest.
+    // The range goes from the largest down, one binade further than the values, so that the smallest is not the
+    // ground; no deeper than kDeepest.
     const double hi = magnitudes(maps.magnitude).hi;
     const Range range{hi - std::min(maps.binades + 1, kDeepest), hi};
     const auto map = [&](Words words, const std::vector<double>& values, Range shades, Role role) {

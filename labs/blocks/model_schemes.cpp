@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kGrain = 16384;  // elements that are worth a thread
 
-// Of one row: signal and noise of the copy along columns, and where the two copies differ.
+// The sums of one row: signal and noise of the copy along columns, and where the two copies differ.
 struct RowSums {
     double signal = 0, noise = 0, max_difference = 0;
     std::size_t differ = 0;

@@ -37,7 +37,7 @@ Trail perform(Lab& lab, const Exercise& exercise, std::span<const Event> events)
 class ExerciseRun {
   public:
     ExerciseRun(Lab& lab, const Exercise& exercise,
-                Prediction prediction);  // begins; is told of the lab's actions
+                Prediction prediction);  // begins; hears of the lab's actions
     // Continues an interrupted attempt: its steps are repeated. Throws as replay() does.
     ExerciseRun(Lab& lab, const Exercise& exercise, Prediction prediction,
                 std::span<const Evidence::EventGroup> groups, int hints);

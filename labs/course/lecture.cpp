@@ -29,7 +29,7 @@ Lecture::Lecture(Lab& desk, std::filesystem::path folder)
 
 void Lecture::go(std::size_t index) {
     if (index >= deck_.scenes.size() || desk_) return;
-    if (lab_ != nullptr && lab_->live()) lab_->reset();  // what nobody sees does not train
+    if (lab_ != nullptr && lab_->live()) lab_->reset();  // a lab that is not shown does not train
     at_ = index;
     comparing_ = false;
     auto& lab = labs_[scene().lab];

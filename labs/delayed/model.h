@@ -34,7 +34,7 @@ struct Run {
     double mean_overflow_pct() const;
 };
 
-// What the spike of a run does after it has gone: the steps whose scale it still decides.
+// The effect of a spike after it has gone: the steps whose scale it still decides.
 struct StaleScale {
     int spike = -1;  // its step; -1: none
     int first = 0, count = 0;
@@ -108,7 +108,7 @@ class DelayedLab final : public Lab {
     Job<Request, Result> job_;
 };
 
-// Of a lab's state; model_figures.cpp.
+// The figures of a lab's state; model_figures.cpp.
 Figure timeline_figure(const DelayedLab& lab);
 void drop_words(Figure& timeline);  // where there is no room for them
 Figure casts_figure(const DelayedLab& lab);
@@ -116,7 +116,7 @@ Figure sqnr_figure(const DelayedLab& lab);
 std::string finding(const Run& run);                  // the sentence over the timeline
 std::string order_words(const MachineSpec& machine);  // "use, update"
 std::string rule_words(const MachineSpec& machine);   // "max, H 16, margin 2^1"
-// What becomes of amax x scale: "fits: at most 448", "rounds to 448", "above 448: saturated".
+// The result of casting amax x scale: "fits: at most 448", "rounds to 448", "above 448: saturated".
 std::string cast_words(const MachineStep& step, const MachineSpec& machine);
 
 }  // namespace fp8lab::delayed

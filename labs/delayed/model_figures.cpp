@@ -16,7 +16,7 @@ constexpr std::size_t kWordySteps = 12;  // more leave no room for words at ever
 
 double finite_or_nan(float value) { return std::isfinite(value) ? static_cast<double>(value) : kNan; }
 
-// A step t is drawn over [t, t + 1]: edges, and one value an interval with the last repeated.
+// A step t is drawn over [t, t + 1]: edges, and one value per interval with the last repeated.
 Data edges_of(std::size_t steps) {
     std::vector<double> out;
     for (std::size_t t = 0; t <= steps; ++t) out.push_back(static_cast<double>(t));
@@ -98,7 +98,7 @@ void add_amaxes(Figure& figure, const Run& run) {
                     .marker_size = run.steps.size() <= kWordySteps ? 4.5F : 2.5F});
 }
 
-// Of the longest stretch of steps under one window: there no label stands in the way.
+// The middle of the longest stretch of steps under one window: there no label is in the way.
 double middle_of_plateau(const std::vector<double>& tops) {
     std::size_t best = 0, length = 0;
     for (std::size_t t = 0, from = 0; t < tops.size(); ++t) {

@@ -59,7 +59,8 @@ std::vector<float> read_series(const std::filesystem::path& path) {
     return out;
 }
 
-// Of the worked example of numerics.md 3.2: a jump that is too fast, one that is not, a spike, and after it.
+// The amaxes of the worked example of numerics.md 3.2: a jump that is too fast, one that is not, a spike, and after
+// it.
 std::vector<float> worked_example() { return {2, 4, 3, 100, 2, 2, 2, 2, 2}; }
 
 // What each step multiplies its draw by.
@@ -99,7 +100,7 @@ void thin(std::vector<float>& values, std::size_t most) {
     values = std::move(kept);
 }
 
-// A row a step; the first rows of a large tensor.
+// One row per step; of a large tensor the first rows.
 Tensor rows_of(const ScenarioSpec& spec) {
     if (spec.tensor.file.empty())
         throw usage_error("file",

@@ -34,8 +34,8 @@ class DelayedView final : public LabView {
 };
 
 // Rows of numbers under the columns of the plot; where columns are too narrow for numbers, bars, and the
-// number of the step under the cursor. Returns the y below them. Probes "delayed.strip.<row>.<step>" say what
-// stands there.
+// number of the step under the cursor. Returns the y below them. Probes "delayed.strip.<row>.<step>" give the text of
+// each place.
 constexpr float kLabelWidth = 100;  // left of the plot, logical px
 float draw_strips(ui::Context& context, const DelayedLab& lab, const ui::PlotResult& plot, Rect area,
                   bool all_rows);

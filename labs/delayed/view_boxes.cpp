@@ -254,7 +254,7 @@ class Boxes {
             ui::text_mid(c_, {x, y}, name, {Role::muted}, i == 0 ? kSans13 : kMono13, Anchor::center);
         }
     }
-    // From under the first slot down, across and into the last.
+    // An arrow from under the first slot down, across and into the last.
     void arrow(Range from, Range to, float y0, float y1) const {
         const auto x0 = static_cast<float>((from.lo + from.hi) / 2),
                    x1 = static_cast<float>((to.lo + to.hi) / 2);

@@ -104,7 +104,7 @@ class Strips {
         }
         ui::text_mid(c_, {x, y}, kLabels.at(static_cast<std::size_t>(row)), {Role::muted}, kSans13);
     }
-    // Under a number a bar from left to right, else one that stands in the row. The longest is the row's
+    // Under a number the bar runs from left to right, else it is vertical. The longest is the row's
     // largest.
     void bar(Row row, double share, bool numbers, Rect cell) const {
         if (!(share > 0)) return;

@@ -32,7 +32,7 @@ Verdict worst_case(const Trail& trail, const Prediction*) {
     };
     Verdict verdict{.conditions = {condition("e4m3", "E4M3, within 0.3 percentage points", 1.0 / 17, 0.003),
                                    condition("e5m2", "E5M2, within 0.6 percentage points", 1.0 / 9, 0.006)}};
-    if (!verdict.passed()) return verdict;  // what the sketch is held against holds the answer
+    if (!verdict.passed()) return verdict;  // the curve that the sketch is compared with shows the answer
     for (const double x : kSketchAt) verdict.measured.push_back(worst_near(rounder_of("e4m3"), 1, x));
     return verdict;
 }

@@ -50,7 +50,7 @@ struct Column {
     bool larger_is_better;
 };
 std::span<const Column> columns();
-// Index of the row that a column likes best; none where two share that place.
+// Index of the row that is best in a column; none where two are equally good.
 std::optional<std::size_t> best_row(const Outcome& outcome, const Column& column);
 
 // Which of E4M3 "e4m3", E5M2 "e5m2" and "notebook" A, B and C are.
@@ -80,7 +80,7 @@ struct RoundingError {
 };
 using ErrorLab = table::TableLab<RoundingError>;
 
-// Of an outcome; model_figures.cpp.
+// The figures of an outcome; model_figures.cpp.
 Figure error_figure(const Outcome& outcome);
 Figure data_figure(const Outcome& outcome);
 std::string table_title(const Outcome& outcome);  // what the metrics agree on, or not

@@ -22,7 +22,7 @@ struct Rounder {
     double largest() const;              // finite value
     double smallest() const;             // above 0
     OverflowThreshold overflow() const;  // what is beyond it is changed by more than rounding
-    // Where the relative spacing is even; the notebook's grid has no such place: empty (lo == hi).
+    // The range in which the relative spacing is even. The notebook's grid has none: empty (lo == hi).
     Range normal() const;
 };
 Rounder rounder_of(std::string_view format);  // throws usage_error for an unknown format

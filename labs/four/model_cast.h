@@ -13,7 +13,7 @@
 
 namespace fp8lab::four {
 
-// What the switches say of a cast. The rotation comes before it. MXFP4 has 1x32 and target 6 only.
+// The settings of a cast. The rotation comes before it. MXFP4 has 1x32 and target 6 only.
 struct Way {
     bool nvfp4 = true, square = false, stochastic = false;
     Nvfp4Target target = Nvfp4Target::six;
@@ -21,7 +21,7 @@ struct Way {
 };
 CastPlan plan_of(const Way& way);
 
-// Of x and what came back from its cast, q. NaN: no signal.
+// Compares x with q, its values after the cast. NaN: no signal.
 struct Numbers {
     double sqnr_db = 0;   // 10 log10(sum x^2 / sum (x - q)^2)
     double zero_pct = 0;  // elements that are not 0 and became 0, of all

@@ -12,7 +12,7 @@ namespace {
 constexpr double kUpper = 0.17, kHeadX = 0.13,
                  kHeadY = 0.1;  // of a row: NVFP4's line above its middle; arrow heads
 
-// From a to b at height y, with a head of two strokes.
+// An arrow from a to b at height y, with a head of two strokes.
 void arrow(Figure& figure, const std::string& name, double a, double b, double y, const Style& style) {
     figure.line(name, data({a, b}), data({y, y}), style);
     if (std::fabs(b - a) < 0.08) return;

@@ -74,7 +74,7 @@ MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, 
     return out;
 }
 
-// Between which two codes each cast of an element chooses, and how often it took the upper one.
+// The two codes that the casts of an element choose from, and how often they took the upper one.
 struct ChunkChoices {
     std::array<float, kChunk> low, step;  // values of the format
     std::array<float, kChunk>

@@ -13,7 +13,7 @@ namespace fp8lab::four {
 inline constexpr int kMostCasts = 256, kGainCasts = 64;
 inline constexpr std::size_t kMeanPoints = 9;  // n = 1, 2, 4, ..., 256
 
-// Of the mean of the casts with streams 1 to n of a seed.
+// The error of the mean of the casts with streams 1 to n of a seed.
 struct MeanLine {
     std::vector<int> n;                  // ascending
     std::vector<Numbers> numbers;        // one for each n

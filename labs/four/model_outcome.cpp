@@ -134,7 +134,7 @@ class Computation {
         return out;
     }
 
-    // Of the table's six: other signs rotate the same tensors.
+    // The six tensors of the table are drawn once: other signs rotate the same tensors.
     const Tensor& drawn(const TensorSpec& spec) {
         auto found = std::ranges::find(table_, spec, &std::pair<TensorSpec, Tensor>::first);
         if (found == table_.end()) {
@@ -171,7 +171,7 @@ class Computation {
     std::vector<std::pair<TensorSpec, Tensor>> table_;
 };
 
-// Of a tensor, seed and signs; the lines are kept while the switches change.
+// The means of a tensor, seed and signs; the lines are kept while the switches change.
 class MeanComputation {
   public:
     Means operator()(const Params& params) {
@@ -212,7 +212,7 @@ class MeanComputation {
         if (found != kept_.end()) return *found;
         constexpr std::size_t kMostKept = 8;
         if (kept_.size() >= kMostKept) kept_.erase(kept_.begin());
-        // Of the same tensor under other signs all that is not rotated is known.
+        // If only the signs differ, everything that is not rotated is known.
         const auto same = std::ranges::find(kept_, params.tensor, &Lines::spec);
         std::optional<Lines> known;
         if (same != kept_.end()) known = *same;

@@ -31,7 +31,7 @@ class FourView final : public LabView {
     // view_block.cpp
     void draw_block(ui::Context& context, Rect area);
     // view_charts.cpp
-    // title_to: where its title ends, since a switch may stand there.
+    // title_to: where its title ends, since a switch may be there.
     void draw_data(ui::Context& context, Figure figure, Rect area, float title_to);
     void draw_mean(ui::Context& context, Figure figure, Rect area);
     // view_panel.cpp

@@ -72,7 +72,7 @@ void FourView::draw_mean(Context& c, Figure figure, Rect area) {
     ui::region(c, "mean", area);
     const Means& means = lab_.means();
     const bool any = !means.nvfp4.n.empty();
-    // The values stand beside the ends of the lines, right of the plot.
+    // The values are beside the ends of the lines, right of the plot.
     for (Series& series : figure.series) series.style.end_label.clear();
     const float title = ui::heading(c, figure.title, area);
     figure.title.clear();

@@ -32,10 +32,10 @@ std::string words(const Metric& metric) {
     return metric.text.empty() ? shortest(metric.value) : "'" + metric.text + "'";
 }
 
-// Of one kind: forged evidence can claim millions of values.
+// The most differences of one kind: forged evidence can claim millions of values.
 constexpr std::size_t kMostDiffering = 20;
 
-// Of what is claimed: a later version of the lab may say more.
+// Compares only the claimed values: a later version of the lab may have more.
 void compare_values(const std::vector<Metric>& claimed, const std::vector<Metric>& found,
                     std::vector<std::string>& problems) {
     std::size_t differing = 0;
@@ -133,7 +133,7 @@ void compare_origin(const Evidence& evidence, bool live, std::string_view proven
         problems.push_back(fmt::format("its values are {}, not {}", provenance, evidence.provenance));
 }
 
-// Of one processor, for the events of one exercise. Honest attempts take a second, the slowest lab and
+// Seconds of one processor for the events of one exercise. Honest attempts take a second, the slowest lab and
 // hundreds of events 20.
 constexpr double kMostSeconds = 60;
 
@@ -230,7 +230,7 @@ const ExerciseEntry& Rechecker::entry_of(const Evidence& evidence) const {
     return *entry;
 }
 
-// One computes, whoever asks meanwhile waits for it.
+// One caller computes, and others that ask meanwhile wait for it.
 std::shared_ptr<const Rechecker::Repeated> Rechecker::repeated(const Evidence& evidence,
                                                                const std::function<bool()>& stop) {
     // The text of the event groups is there twice, in the key and in the trail: a training's series is 0.5 MB per

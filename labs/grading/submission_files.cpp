@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kHeadOfEvidence = std::size_t{1} << 20;
 constexpr std::string_view kNothing = "holds no evidence of an exercise";
 
-// In a bundle the members of evidence are escaped, so that no quote stands beside the name.
+// In a bundle the members of evidence are escaped, so that no quote is next to the name.
 bool names_its_kind(const std::string& text) {
     return text.find("fp8lab_evidence") != text.npos || text.find("fp8lab_bundle") != text.npos;
 }

@@ -120,7 +120,7 @@ namespace {
 template <class Spec, class Result, class Kept>
 void refresh(const Spec& spec, bool visible, std::optional<Spec>& asked, Job<Spec, Result>& job,
              Kept& result) {
-    if (!visible) return;  // what its job has refused is told when it is shown again
+    if (!visible) return;  // an error of its job is shown when it is visible again
     if (asked != spec) job.request(*(asked = spec));
     if (auto taken = job.take()) result = std::move(*taken);
 }

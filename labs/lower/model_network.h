@@ -20,7 +20,7 @@ struct Subject {
     TrainedMlp network;
     InferenceData data;
     std::string name = {};  // "digits 64-128-64-32-10, seed 1"
-    // Inputs from N(0, 1): the weights are somebody's own, what they read is not known.
+    // Inputs are drawn from N(0, 1), because the real inputs of a user's own weights are not known.
     bool random_inputs = false;
 };
 // Throws input_error: an own file that cannot be read, is neither a checkpoint nor a matrix, or has more than

@@ -13,7 +13,7 @@ namespace fp8lab::lower_lab {
 inline constexpr std::size_t kLayerFields = 5;  // w1 to w5: a field each; deeper layers are in a list
 inline constexpr double kMostBits = 16;
 
-// What the numbers of the experiments mix and ranges follow from.
+// The settings that the numbers of the experiments mix and ranges follow from.
 struct MixSpec {
     SetupSpec setup = {};
     bool both = true;             // weights and activations; else the activations stay in BF16
@@ -41,7 +41,7 @@ struct Cloud {
     std::vector<GreedyStep> greedy;
 
     bool is_greedy() const { return !greedy.empty(); }
-    // Of all mixes, or of the steps.
+    // The number of all mixes, or of the steps.
     std::size_t size() const { return is_greedy() ? greedy.size() : all.points.size(); }
     MixPoint point(std::size_t i) const { return is_greedy() ? greedy[i].point : all.points[i]; }
     Mix mix(std::size_t i) const { return is_greedy() ? greedy[i].mix : all.mix(i); }

@@ -73,7 +73,7 @@ struct KvSpec {
     double gigabytes = 16;                     // 10^9 bytes
     const KvShape& shape() const;
 };
-// Of the cache; of "pressure": when every token is in NVFP4.
+// The bytes of the cache; for "pressure" those when every token is in NVFP4.
 double kv_bytes(const KvSpec& spec, std::string_view cache);
 inline constexpr std::array kKvFormats = {"e4m3", "nvfp4", "mxfp4"};
 using KvErrors = std::array<KvError, kKvFormats.size()>;

@@ -50,7 +50,7 @@ void add_lines(Figure& figure, const std::vector<double>& xs, const std::vector<
              .in_legend = !line.second});
 }
 
-// From below the lowest value up to 100 %.
+// The axis runs from below the lowest value up to 100 %.
 AxisSpec value_axis(bool classifies, const std::vector<SweepLine>& lines, std::string_view second) {
     if (!classifies)
         return {.label = fmt::format("squared error over FP32’s squares; {}", second), .scale = Scale::log10};

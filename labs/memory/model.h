@@ -1,5 +1,5 @@
 // L10, "Where does the memory go?": the bytes of a training or an inference, plan against plan, and the same
-// arithmetic held against the bytes that L8's trainer allocated on a GPU. GB = 10^9 bytes.
+// arithmetic compared with the bytes that L8's trainer allocated on a GPU. GB = 10^9 bytes.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct Params {
     std::string offload = "none";
     double pcie = 25;
     std::string gpu = "141", attention = "flash";
-    // Of Row::weights to Row::kv; formats[activations] is how the linears' inputs are kept.
+    // Formats and places of Row::weights to Row::kv; formats[activations] is that of the kept inputs of linears.
     std::array<std::string, kRows - 1> formats, places;
     std::string act_counted = "plan";
     int contexts = 1;

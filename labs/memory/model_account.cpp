@@ -1,4 +1,4 @@
-// From fields to bytes, and the metrics.
+// Computes bytes and metrics from the fields.
 #include <fmt/format.h>
 
 #include <algorithm>

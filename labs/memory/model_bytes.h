@@ -46,9 +46,10 @@ struct Load {
 
 // What one layer keeps, in bytes per token; with scores kept also 5 a s of them.
 double layer_bytes(const ModelShape& model, Inputs inputs, const Load& load);
-// Of a token in a layer whatever is recomputed, over h: "28.5 s b h bytes per layer".
+// The activations of a token in a layer, divided by h, whatever is recomputed: "28.5 s b h bytes per layer".
 double layer_sbh(const ModelShape& model, Inputs inputs, const Load& load);
-// Of the whole model: full recomputation keeps 2h per layer, and one layer whole while it is computed again.
+// The bytes of the whole model: full recomputation keeps 2h per layer, and one whole layer while it is computed
+// again.
 double activation_bytes(const ModelShape& model, Inputs inputs, const Load& load);
 // One linear after its forward pass, as Transformer Engine measures it (numerics.md 7): weights, the FP8 copy that
 // fprop reads, the input that is kept for the backward pass, the 16-bit output. The transpose is not there yet.
@@ -58,7 +59,7 @@ double kv_bytes_per_token(const ModelShape& model, Keep format);
 // The bytes of a plan on one GPU, row by row.
 struct Account {
     std::array<double, kRows> gpu = {}, cpu = {};
-    // Of activations: the linears' inputs that are kept in FP8.
+    // The part of the activations that is inputs of linears kept in FP8.
     double fp8_activations = 0;
     double gathered = 0;   // ZeRO stage 3: one layer's weights, whole; in the workspace
     double fp32 = 0;       // all FP32 states, GPU and CPU

@@ -62,7 +62,7 @@ inline constexpr std::array kCards = {
     Card{"141", "141 GB (H200)", "H200", 150.1e9, "h200"}, Card{"192", "192 GB (B200)", "B200", 192e9, ""}};
 const Card& find_card(std::string_view id);  // the H200 for another id
 
-// Of the recording of that card; of the first recording where there is none.
+// The bytes of the recording of that card, or of the first recording where there is none.
 Allocated recorded_bytes(std::string_view model, std::string_view card);
 // Builds both arms on the GPU, reads their bytes and frees them; with no model in `arms` only asks for the card. Throws
 // Error{backend}: no GPU, or not enough memory.

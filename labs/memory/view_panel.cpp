@@ -73,7 +73,7 @@ void MemoryView::draw_result(Context& c, float width) {
         ui::wrapped(c, "There is nothing to offload.");
 }
 
-// The calculator held against bytes that were allocated.
+// Compares the calculator with the bytes that were allocated.
 void MemoryView::draw_trainer(Context& c, float width) {
     const Outcome& o = *lab_->outcome;
     ui::text(c, "Held against our own trainer", Role::text, kBold15);

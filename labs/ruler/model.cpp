@@ -26,8 +26,8 @@ std::vector<FormatInfo> chosen_formats(const Params& params) {
     return out;
 }
 
-// Of a tensor of one's own: what has a place on a ruler, and of many elements every k-th and the largest, so that the
-// scale can be dragged.
+// The values of a user's tensor that have a place on a ruler. Of many elements it takes every k-th and the largest,
+// so that the scale can be dragged.
 std::vector<float> thinned(std::vector<float> values) {
     constexpr std::size_t kMost = 1 << 18;
     if (values.size() <= kMost) return values;
@@ -193,7 +193,7 @@ Outcome Compute::operator()(const Params& params) {
         lane.brushed = interval(lane.marks, params.brush_lo, params.brush_hi);
         lane.cast = cast_report(format, out.tensor, params.scale);
     };
-    // In the frame of the edit: a core a lane.
+    // Computed in the frame of the edit, one core per lane.
     parallel_for(chosen.size(), 1, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) fill(chosen[i], out.lanes[i]);
     });

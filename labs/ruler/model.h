@@ -79,7 +79,7 @@ struct Ruler {
 };
 using RulerLab = table::TableLab<Ruler>;
 
-// Of an outcome; model_figures.cpp.
+// The figures of an outcome; model_figures.cpp.
 Figure ruler_figure(const Outcome& outcome, const Params& params);
 Figure gap_figure(const Outcome& outcome, const Params& params);
 Figure data_figure(const Outcome& outcome, const Params& params);

@@ -52,7 +52,7 @@ Verdict where_it_pays(const Trail& trail, const Prediction*) {
 
 // ---- L9.2
 
-// Of the choices never, small M, large M, small N and K.
+// Judges the choices never, small M, large M, small N and K.
 Verdict slower_with_casts(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double alone = now.number("fprop.ratio"), with = now.number("ratio_with_casts");

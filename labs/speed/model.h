@@ -52,7 +52,7 @@ class SpeedLab : public Lab {
         return backends_.gpu_reason();
     }  // empty: there is a GPU, as far as is known
     const Live& measuring() const { return live_; }
-    // What the screen has to say besides: a failure, a notice of the measurement, drift, an older library.
+    // Further sentences of the screen: a failure, a notice of the measurement, drift, an older library.
     std::vector<std::string> notices() const;
 
   private:

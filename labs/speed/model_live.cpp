@@ -46,7 +46,7 @@ RecordedStep train(Backend& gpu, const Layer& layer, const std::string& recipe,
 
 }  // namespace
 
-// Between the worker and the lab.
+// The state that the worker and the lab share.
 struct Live::Shared {
     std::mutex mutex;
     std::vector<Measured> fresh;  // a layer has one entry for each round

@@ -32,7 +32,7 @@ double scales_of(std::string_view product, const Layer& layer, std::string_view 
     if (recipe == "rowwise") return double(rows) + columns;
     if (recipe != "block128") return 2;
     const double a = rows * blocks(contraction);
-    // Of the two operands only w has square blocks; wgrad does not read it.
+    // Only the operand w has square blocks; wgrad does not read it.
     return a + (product == "wgrad" ? columns : blocks(columns)) * blocks(contraction);
 }
 

@@ -1,4 +1,4 @@
-// What the times of a source say about one layer: products, roofs, the sweep over M, one step, and what else the
+// The times of a source for one layer: products, roofs, the sweep over M, one step, and what else the
 // recording has. Times in ms; NaN where nothing was measured.
 #pragma once
 
@@ -64,7 +64,7 @@ struct StepBar {
     double gemm = 0, casts = 0, optimizer = 0, rest = 0;  // rest: bookkeeping and gaps
     double sum() const { return gemm + casts + optimizer + rest; }
 };
-// One step in BF16 and in the recipe, and what Amdahl's law (1967) makes of the faster products:
+// One step in BF16 and in the recipe, and the speed-up by Amdahl's law (1967):
 // f = GEMM_bf16 / step_bf16, r = GEMM_bf16 / GEMM_fp8, speed-up 1 / (1 - f + f / r), at best 1 / (1 - f).
 struct StepOutcome {
     const RecordedStep* found = nullptr;    // of this layer; null: there is none

@@ -81,7 +81,7 @@ void add_roofs(Figure& figure, const Outcome& o, double least) {
             names.push_back({peak, fmt::format("{:.0f} datasheet", peak), Role::muted});
         }
     const double top = r.fp8 > 0 ? r.fp8 : r.bf16 > 0 ? r.bf16 : o.sheet ? o.sheet->fp8 : kNan;
-    // `share` of its way up: the words stand beside the line there, on the side that `anchor` names.
+    // `share` of its way up: the words are beside the line there, on the side that `anchor` names.
     const auto memory_roof = [&](double tb_s, double peak, Style style, const std::string& source,
                                  double share, Anchor anchor) {
         if (!(tb_s > 0 && peak > 0)) return;

@@ -46,7 +46,7 @@ std::string steps_done(const State& state) {
     return std::isnan(steps) ? "no finished run" : group_thousands(static_cast<std::int64_t>(steps));
 }
 
-// Of the choices "below 1 %", "1 to 5 %", "5 to 20 %", "more, or it diverges".
+// The index among the choices "below 1 %", "1 to 5 %", "5 to 20 %", "more, or it diverges".
 double bucket(double gap) {
     const double size = std::abs(gap);
     return size < 1 ? 0 : size < 5 ? 1 : size < 20 ? 2 : 3;

@@ -138,7 +138,7 @@ void TrainLab::run_to(int step) {
     status_ = run_->status();
 }
 
-// A step on a GPU, or its preparation, may take longer than a frame: nobody waits for it here.
+// A step on a GPU, or its preparation, may take longer than a frame, so this does not wait for it.
 void TrainLab::restart() {
     if (run_) {
         run_->pause();
@@ -335,8 +335,8 @@ bool TrainLab::send_recipe(int arm, const Recipe& wanted) {
     return true;
 }
 
-// Of the controls that act at the next step those that differ from what the training was told. A drag is one
-// mark: it moves on while the same control does.
+// Marks the controls that act at the next step and differ from the last settings sent to the training. A drag is one
+// mark, which moves while the same control does.
 void TrainLab::mark_controls() {
     const std::vector<Field> now = fields_of(params_), told = fields_of(live_);
     const int step = history_.steps(), near = std::max(1, spec_.steps / 50);

@@ -110,7 +110,7 @@ class TrainLab : public Lab {
         std::string field;
     };
     void begin();
-    double pace() const { return wake_ ? params_.speed_limit : 0; }  // nobody watches: as fast as it goes
+    double pace() const { return wake_ ? params_.speed_limit : 0; }  // no limit without a window
     void advance_to(int step);
     training::ShippedRun recorded_run() const;  // empty after the first step, and of another task
     bool complete() const;                      // the last snapshot has arrived

@@ -26,7 +26,7 @@ std::string speedup_sentence(const History& history, const std::vector<ArmLook>&
 // The same with its spread: "...: 1.65 to 1.69 from quartile to quartile, 64 steps."
 std::string speedup_details(const History& history, const std::vector<ArmLook>& looks);
 
-// Figure "step": the parts of one step, an arm a bar. `low`: for a place of little height, without axis and
+// Figure "step": the parts of one step, one bar per arm. `low`: for a place of little height, without axis and
 // shares; so are more than two bars.
 Figure step_figure(const History& history, const std::vector<ArmLook>& looks, bool low = false);
 

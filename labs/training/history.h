@@ -1,4 +1,4 @@
-// What a training has shown so far: the snapshots' deltas put together again. Append-only, one point a step;
+// The series of a training so far: the snapshots' deltas joined. It is append-only with one point per step;
 // the arrays are shared with the figures, so that a figure of 100,000 steps costs no copy.
 #pragma once
 
@@ -55,7 +55,7 @@ double tail_mean(std::span<const double> values, std::size_t window);
 struct TensorTrack {
     TensorId id;
     OperandSpec spec;
-    // One value a step in which the tensor was measured (a GPU measures only some steps); NaN in a step in
+    // One value per step in which the tensor was measured (a GPU measures only some steps); NaN in a step in
     // which the recipe did not cast it.
     Growing step, amax, scale;
     Growing underflow_step, underflow_pct;

@@ -57,7 +57,7 @@ std::vector<std::size_t> steps_from(const Json& json) {
     return out;
 }
 
-// What of one tensor is known in each step.
+// What is known of a tensor at each step.
 std::vector<TensorRecord> tensor_series(const Json& tensors, const std::string& name, std::size_t steps) {
     TensorRecord unknown{.amax = kNoValue, .scale = kNoValue, .underflow_pct = kNoValue, .overflow_pct = 0};
     unknown.applies = tensors.contains(name);

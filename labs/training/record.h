@@ -14,7 +14,7 @@ namespace fp8lab::training {
 // the steps in which something was saturated and, of each that lost anything, the lost mass.
 std::string record_text(const History& history, const TrainSpec& spec);
 
-// The same as a trainer would have told it, without amax, scales and times. Older records have no
+// The series as a trainer gives them, without amax, scales and times. Older records have no
 // lost mass: it is NaN where something became 0. Throws input_error for what record_text() did not write, or
 // where the arms or the number of steps are not the spec's.
 Snapshot parse_record(std::string_view text, const TrainSpec& spec);

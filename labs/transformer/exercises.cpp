@@ -48,7 +48,7 @@ Condition channel_aligned(const State& state) {
             at >= kAlignFrom && at <= kAlignTo};
 }
 
-// Of the choices "below 0.5 %", "0.5 to 2 %", "2 to 10 %", "more".
+// The index among the choices "below 0.5 %", "0.5 to 2 %", "2 to 10 %", "more".
 double bucket(double gap) {
     const double size = std::abs(gap);
     return size < 0.5 ? 0 : size < 2 ? 1 : size < 10 ? 2 : 3;

@@ -99,7 +99,7 @@ void TransformerLab::begin() {
     run_->send(Watch{selected()});
 }
 
-// To the goal, or first to the step after which the channel is aligned.
+// Goes to the goal, or first to the step after which the channel is aligned.
 void TransformerLab::go(int goal) {
     begin();
     goal_ = std::clamp(goal, step(), kSteps);
@@ -111,7 +111,7 @@ void TransformerLab::go(int goal) {
     status_ = run_->status();
 }
 
-// Between two steps, with the training at rest after align_step of them.
+// Sends the alignment between two steps, while the training rests after align_step of them.
 void TransformerLab::send_alignment() {
     if (alignment_ != Alignment::none || params_.align_step == 0 || step() != params_.align_step) return;
     run_->send(AlignChannel{});

@@ -55,7 +55,7 @@ class TransformerLab final : public Lab {
     std::span<const Exercise> exercises() const override;
     bool live() const override { return true; }
     bool busy() const override;
-    // Of a run at rest that its settings explain, also of one that has not come to its end.
+    // The series of a run at rest that follows from its settings, also of one that is not at its end.
     std::string record() const override;
     std::string no_record() const override;
     void replay(std::string_view record) override;
@@ -132,7 +132,7 @@ class TransformerLab final : public Lab {
     const TrainSpec& fresh_spec() const;
     std::vector<std::pair<std::string, std::string>> parameters() const;
     Figure block_figure() const;
-    // Of this run, or of a recorded one.
+    // The figures of this run, or of a recorded one.
     Figure loss_figure(const training::History&, const std::vector<training::ArmLook>&) const;
     Figure gap_figure(const training::History&, const std::vector<training::ArmLook>&) const;
     training::ShippedRun recorded_run() const;  // empty after the first step, and of another task

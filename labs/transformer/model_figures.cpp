@@ -108,7 +108,7 @@ std::string TransformerLab::block_title() const {
         return fmt::format("{} of {} gradients lose more than a third of their elements", lost, gradients);
     const LinearCount linears = narrow_linears(plan(), recipe);
     if (linears.narrow == 0) return "No operation of arm B is in 8 bits or fewer";
-    // Of copying, losses near 0 are compared: their ratio says nothing.
+    // For copying the losses are near 0, and their ratio says nothing.
     const bool gap_known = std::isfinite(gap_pct()) && spec().task != TaskKind::copying;
     if (params_.attention == "fp8")
         return fmt::format("Attention in FP8 as well{}",

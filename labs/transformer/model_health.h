@@ -23,7 +23,7 @@ struct TensorHealth {  // NaN: not known
 class Health {
   public:
     void append(const ModelPlan& plan, std::span<const StepRecord> records);
-    // In the order of ModelPlan::tensors; empty before the first step.
+    // The tensors in the order of ModelPlan::tensors; empty before the first step.
     const std::vector<TensorHealth>& tensors() const { return tensors_; }
     // Steps in which a tensor of the GEMM was saturated; in the order of ModelPlan::gemms.
     const std::vector<int>& gemms() const { return gemms_; }

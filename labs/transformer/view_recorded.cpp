@@ -44,8 +44,8 @@ std::string amdahl(const RecordedStep& step, const RecordedArm& arm) {
         100 * share, ratio, 1 / (1 - share + share / ratio), step.speedup(arm.recipe));
 }
 
-// A row an arm: name, its parts end to end, the time of the whole step. Parts that run side by side are longer
-// together than the step.
+// One row per arm: name, its parts end to end, the time of the whole step. The sum of parts that run side by side is
+// longer than the step.
 void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
     const auto& arms = blocks.step.arms;
     double longest = 0;

@@ -64,8 +64,8 @@ Rect list_area(const Context& context, Rect control, std::span<const std::string
     return {std::round(x), std::round(std::max(y, 0.0F)), std::round(x) + std::round(width), 0};
 }
 
-// Of a segmented switch in an area that is `width` wide: parts of one width side by side; else parts as wide as their
-// labels; else parts of one width in as few rows as the widest label allows.
+// The parts of a segmented switch in an area that is `width` wide: parts of one width side by side; else parts as
+// wide as their labels; else parts of one width in as few rows as the widest label allows.
 std::vector<Rect> parts_of(const Context& context, std::span<const std::string> labels, float width) {
     const float high = std::round(context.px(32));
     std::vector<float> needed;

@@ -89,7 +89,7 @@ struct Context {
         bool select = false;        // selects the whole text at the start; else the caret is at its end
         bool caret_placed = false;  // at the end, once
     } typing;                       // the value field being edited
-    // In this frame a text field asked ImGui for the keyboard and has not got it: what is typed waits for it.
+    // True where a text field asked ImGui for the keyboard in this frame and has not got it: typed keys wait for it.
     bool opens_text = false;
     struct Hover {
         Rect rect;

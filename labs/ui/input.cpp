@@ -131,7 +131,7 @@ bool button_below_others(const char* id, ImVec2 size, ImGuiButtonFlags buttons) 
 
 #else
 
-// The state of a key lies under the backend's own code, and our codes are that backend's.
+// The state of a key is stored under the backend's own code, and our codes are that backend's.
 bool pressed(Key key, bool repeats) {
     return key != Key::none && ImGui::IsKeyPressed(static_cast<int>(key), repeats);
 }

@@ -169,8 +169,8 @@ struct Links {
     std::string pressed = {};  // the term; empty: none
 };
 
-// Underlined in two strokes, one before the words and one after: whoever reads the drawing back, as tests do,
-// can tell the words of a link from their neighbours.
+// Underlined in two strokes, one before the words and one after: a reader of the drawing, as in tests, can then tell
+// the words of a link from their neighbours.
 void draw_link(Context& context, const Run& run, Rect area, Role role, Font font, Links& links) {
     const std::string name = "term." + std::to_string(links.drawn++);
     const Press hit = press(context, name, area, 4);

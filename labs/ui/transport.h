@@ -29,7 +29,7 @@ class Transport {
 
     // name: before the names of the probes: "train" for "train.run".
     explicit Transport(std::string name) : name_(std::move(name)) {}
-    // In `area`, 32 px high (logical).
+    // Draws the row in `area`, 32 px high (logical).
     void draw(Context&, Rect area, const TransportState& state, const Act& act);
     // Space: run or pause. Full stop: one step; pressed while a step is under way, one more. False: another key.
     bool key(Key key, const TransportState& state, const Act& act);
@@ -45,7 +45,7 @@ class Transport {
     std::string probe(std::string_view part) const { return name_ + "." + std::string(part); }
 
     std::string name_;
-    bool pausing_ = false;      // asked for, and not yet so: the worker tells nobody when it rests
+    bool pausing_ = false;      // requested and not reached yet; the worker does not report when it rests
     int drag_ = -1;             // the step under the mouse that holds the knob
     int goal_ = 0;              // of the last "run to"; 0: none
     std::string refused_ = {};  // why a typed step cannot be run to

@@ -64,7 +64,7 @@ bool button(Context&, std::string_view name, std::string_view label, ButtonOptio
 float segmented_height(const Context&, std::span<const std::string> labels, float width_px);
 bool segmented(Context&, std::string_view name, std::span<const std::string> labels, int& selected,
                std::size_t enabled = static_cast<std::size_t>(-1));
-// Of choices that come and go: the index of the one that was chosen, by its label; 0 where it is not there.
+// The index of a choice by its label, for lists whose choices come and go; 0 where it is not there.
 int index_of_choice(std::span<const std::string> labels, std::string_view chosen);
 // Closed: 32 high, Up and Down choose, Enter opens the list. Probe of a row: "<name>.<index>".
 bool dropdown(Context&, std::string_view name, std::span<const std::string> labels, int& selected);

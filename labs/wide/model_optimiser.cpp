@@ -52,7 +52,7 @@ float store(const Storage& storage, std::span<float> x, std::uint64_t seed, std:
     return scale_of_first;
 }
 
-// What one storage makes of the elements of a chunk.
+// The elements of a chunk as one storage keeps them.
 struct Lane {
     Storage storage;
     std::vector<float> v, x;
@@ -137,7 +137,7 @@ std::vector<Average> averages_of(const OptimiserSpec& spec, std::span<const Stor
     return out;
 }
 
-// To nearest and stochastic. Without noise all elements are equal to nearest.
+// The averages rounded to nearest and stochastically. Without noise all elements are equal to nearest.
 std::pair<Average, Average> both(const OptimiserSpec& spec, std::vector<double>& exact) {
     const std::array storages = {storage_of(spec, false), storage_of(spec, true)};
     if (spec.format == "fp32") {  // what is computed in FP32 is not rounded to it

@@ -64,7 +64,7 @@ struct Swiglu {
     std::string saturated_at() const;  // "1, 8, 12, 13", "none"
 };
 
-// What does not depend on k, rho and the scale; made once per seed and activation.
+// The numbers that do not depend on k, rho and the scale; computed once per seed and activation.
 class SwigluDraws {
   public:
     struct Batch {

@@ -65,7 +65,7 @@ void WideView::draw_swiglu(Context& c, Rect area) {
     if (below.shows_left) {
         const ImVec2 mouse = ImGui::GetIO().MousePos;
         const bool shown = pair_held_ || ImGui::GetTime() < pair_until_;
-        if (shown) c.wants_redraw = true;  // it goes without an event
+        if (shown) c.wants_redraw = true;  // it goes away without an event
         if (shown && below.left.contains({mouse.x, mouse.y}))
             pair_until_ = std::max(pair_until_, ImGui::GetTime() + 0.5);
         if (shown)

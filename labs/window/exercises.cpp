@@ -93,7 +93,7 @@ Verdict outlier(const Trail& trail, const Prediction*) {
     const State* hurt = e4m3_hurt(trail.start) ? &trail.start : nullptr;
     for (const Step& step : trail.steps)
         if (!hurt && e4m3_hurt(step.after)) hurt = &step.after;
-    // Of E4M3 only: INT8's loss would stand beside E4M3's condition.
+    // Only a state of E4M3 is shown: INT8's loss would be beside E4M3's condition.
     const State* shown = hurt ? hurt : is(now, "format", "e4m3") ? &now : nullptr;
     std::vector<std::string> loss;
     if (shown) loss = {screen_number(loss_db(*shown), 3) + " dB"};

@@ -43,13 +43,13 @@ class WindowLab final : public Lab {
     Job<CastSpec, Outcome> job_;
 };
 
-// Of an outcome; model_figures.cpp.
+// The figures of an outcome; model_figures.cpp.
 Figure window_figure(const Outcome& outcome);
 Figure margin_figure(const Outcome& outcome);
 Figure loss_figure(const Outcome& outcome);
 std::string finding(const Outcome& outcome);  // the sentence over the window
 Range axis_of(const Outcome& outcome);        // of |x|
-// What the scale is, to be read after "scale = ": "448 / amax / 2^3", "1, because amax is 0"; model.cpp.
+// The scale in words, to be read after "scale = ": "448 / amax / 2^3", "1, because amax is 0"; model.cpp.
 std::string scale_rule(const Outcome& outcome);
 
 }  // namespace fp8lab::window_lab

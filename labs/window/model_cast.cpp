@@ -251,7 +251,7 @@ Outcome Compute::operator()(const CastSpec& spec) {
         largest = std::max(largest, std::fabs(x)), smallest = std::min(smallest, std::fabs(x));
     }
     out.amax = static_cast<double>(largest);
-    // Of the data no more than the upper 48 binades.
+    // The axis shows at most the upper 48 binades of the data.
     out.smallest = largest > 0 ? std::max(static_cast<double>(smallest), std::ldexp(out.amax, -48)) : 0;
     out.reference = reference_of(spec, tensor, out.format);
     const bool manual = spec.source == "manual";

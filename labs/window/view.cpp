@@ -93,7 +93,7 @@ void WindowView::draw_window(Context& c, const Figure& figure, Rect area) {
 }
 
 void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state, Rect area) {
-    area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients stand below the plot
+    area.y1 -= figure.id == "loss" ? c.px(20) : 0;  // the names of the gradients are below the plot
     if (figure.id != "window") return LabView::present(c, figure, state, area);
     area.y0 += c.px(16);  // the handle stands half above the plot
     draw_handle(c,

@@ -65,7 +65,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     return out;
 }
 
-// A click sorts by the column, and again turns the order.
+// A click sorts by the column; a second one reverses the order.
 void WorkbenchView::draw_heads(Context& c, const std::vector<Column>& columns, Rect area, float y) {
     const Params& p = lab_.params();
     const std::string order = p.order == "underflow" ? "current" : p.order;

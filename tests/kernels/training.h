@@ -54,7 +54,7 @@ inline Run run(Trainer& trainer, int steps, int per_call = 8) {
     return out;
 }
 
-// Of the only arm: weights, moments, scales.
+// The state of the only arm: weights, moments, scales.
 inline std::vector<std::byte> bytes_after(Trainer& trainer, const Scratch& folder, const std::string& name) {
     trainer.save(folder.path / name);
     const std::vector<std::filesystem::path> files{std::filesystem::directory_iterator(folder.path / name),

@@ -80,7 +80,7 @@ TEST_CASE("several matrices at once and in parts are updated and cast as one by 
     constexpr Kind kF8{Element::f32, Element::f32, Element::e4m3},
         kB16{Element::f32, Element::f32, Element::bf16}, kNarrow{Element::f32, Element::bf16, Element::e4m3},
         kAllB16{Element::bf16, Element::bf16, Element::bf16};
-    // Alike, and of several kinds in turns.
+    // Elements of one kind, and of several kinds that alternate.
     for (const std::vector<Kind>& kinds :
          {std::vector<Kind>(10, kF8), std::vector<Kind>(10, kB16), std::vector<Kind>(10, kNarrow),
           std::vector<Kind>(10, kAllB16),

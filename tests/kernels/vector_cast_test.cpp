@@ -1,4 +1,4 @@
-// Casts with one scale a row or a block against core/scaling: codes, scales where cuBLASLt looks for them,
+// Casts with one scale per row or block, compared with core/scaling: codes, scales in the layout of cuBLASLt,
 // statistics.
 #include <doctest/doctest.h>
 

@@ -73,7 +73,7 @@ void fiber_main() {
         (*body)();
         running->done = true;
         for (Barrier* barrier :
-             {&block_barrier, &warp().barrier}) {  // nobody waits for a thread that has ended
+             {&block_barrier, &warp().barrier}) {  // no thread waits for one that has ended
             --barrier->expected;
             barrier->open_if_complete();
         }

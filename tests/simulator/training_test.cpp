@@ -56,7 +56,7 @@ TEST_CASE("the transformer's steps on the GPU are the CPU's") {
 
 namespace {
 
-// Of all linear layers, in `steps` steps.
+// The counts of all linear layers in `steps` steps.
 void check_statistics(const std::string& recipe, std::size_t steps, double bound) {
     CAPTURE(recipe);
     const TrainSpec spec = transformer(recipe, 4, 1);

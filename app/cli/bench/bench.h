@@ -1,5 +1,5 @@
-// `bench KIND`: timings, each with the ratio to a ceiling of this machine that is measured in the same run,
-// in turns, so that a busy machine slows both. A kind of bench is a function here and a line of the table in
+// `bench KIND`: timings, each with the ratio to a ceiling of this machine. Both are measured alternately in the
+// same run, so that a busy machine slows both. A kind of bench is a function here and a line of the table in
 // bench.cpp.
 #pragma once
 
@@ -40,8 +40,8 @@ nlohmann::json to_json(const Timing& timing);  // median_ms, iqr_ms, repeats
 
 double time_ms(const std::function<void()>& work);
 
-// `work` and `ceiling` in turns, `repeats` times after one warm-up of both; `told` hears how many are done. A signal ends
-// the series early, maybe before its first measurement.
+// Runs `work` and `ceiling` alternately, `repeats` times after one warm-up of both. `told` is called with the number
+// of repeats that are done. A signal ends the series early, maybe before its first measurement.
 struct Compared {
     Timing work, ceiling;
     double ratio = 0;  // of the medians: 1 is as fast as the ceiling

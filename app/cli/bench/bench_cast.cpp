@@ -1,6 +1,6 @@
-// bench cast: how near the cast from float32 to E4M3 comes to the speed of memory. One thread; the ceiling is
-// a memcpy of 2.5 bytes an element, which reads and writes the same 5 bytes an element as the cast does (4
-// in, 1 out).
+// bench cast: how near the cast from float32 to E4M3 comes to the speed of memory. One thread; the ceiling is a
+// memcpy of 2.5 bytes per element, which reads and writes the same 5 bytes per element as the cast does (4 in, 1
+// out).
 #include <fmt/format.h>
 #include <sys/mman.h>
 
@@ -106,7 +106,7 @@ nlohmann::json bench_cast(const BenchOptions& options, const Globals&, bool json
             repeats, [&] { read_4_write_1(values.span(), codes.span()); }, copy, told);
         progress.erase();
         if (moved.work.repeats == 0) break;
-        const double to_moved = result.ratio / moved.ratio;  // both against a copy in turns with it
+        const double to_moved = result.ratio / moved.ratio;  // compared with alternating copies
         nlohmann::json row = {{"target", target},
                               {"cast", to_json(result.work)},
                               {"memcpy", to_json(result.ceiling)},

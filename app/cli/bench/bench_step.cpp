@@ -1,5 +1,5 @@
-// bench step: one training step of an MLP in every recipe, against the FP32 step, with the FP32 product of
-// large matrices as the machine's ceiling. All in turns in one loop; statistics of every tensor are part of a
+// bench step: one training step of an MLP in every recipe, compared with the FP32 step. The machine's ceiling is
+// the FP32 product of large matrices. One loop runs them all alternately; statistics of every tensor are part of a
 // step.
 #include "app/cli/bench/bench_step.h"
 

@@ -1,5 +1,5 @@
-// bench step on a GPU: times that the trainer itself took with its own events (ArmCost), every arm in turns
-// on one stream, against the product of two large matrices as this card's ceiling.
+// bench step on a GPU: times that the trainer itself took with its own events (ArmCost), all arms alternately on one
+// stream. The ceiling of this card is the product of two large matrices.
 #pragma once
 
 #include <string>

@@ -55,9 +55,9 @@ std::vector<ArmCost> measure(Trainer& trainer, int launches, double most_s) {
     return costs;
 }
 
-// A hand on the history and margin sliders: rounds with a change before every launch beside rounds without,
-// in turns. What a change costs is in the time of the whole, not in that of a step. null: no arm has delayed
-// scaling, or a signal came first.
+// The cost of moving the history and margin sliders: rounds with a change before every launch alternate with rounds
+// without one. The cost shows in the time of the whole, not in that of a step. null: no arm has delayed scaling, or a
+// signal came first.
 Json measure_sliders(Trainer& trainer, int graphs_before) {
     const auto delayed = std::ranges::find(trainer.spec().arms, ScaleSource::delayed, &Recipe::scale);
     if (delayed == trainer.spec().arms.end()) return nullptr;

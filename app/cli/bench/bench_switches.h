@@ -1,4 +1,4 @@
-// The part of `bench ui` that turns switches.
+// The part of `bench ui` that changes switches.
 #pragma once
 
 #include <functional>

@@ -75,7 +75,7 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
     return trainer;
 }
 
-// To the end, or to a signal, which gives up the step at hand.
+// Trains to the end, or to a signal, which gives up the step at hand.
 void train_all(Trainer& trainer, TrainReport& report) {
     ProgressLine progress;
     const int steps = trainer.spec().steps;

@@ -12,7 +12,7 @@
 
 namespace fp8lab::cli {
 
-// One arm's run in numbers. NaN where there is nothing to tell.
+// One arm's run in numbers. NaN where a number does not apply.
 struct ArmSummary {
     std::string recipe;
     int steps = 0;

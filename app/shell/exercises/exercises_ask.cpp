@@ -31,7 +31,7 @@ bool link(ui::Context& c, std::string_view name, std::string_view words) {
     return hit.clicked;
 }
 
-// In the middle of a cover, in as many lines as its width needs; nothing where they do not fit.
+// Writes in the middle of a cover, in as many lines as its width needs; nothing where they do not fit.
 void say_when_shown(ui::Context& c, Rect room) {
     const auto lines = ui::wrap_lines(c, "shown after your prediction", kSans13, room.width());
     const float line = c.px(20), height = line * static_cast<float>(lines.size());
@@ -48,7 +48,7 @@ void say_when_shown(ui::Context& c, Rect room) {
 
 }  // namespace
 
-// In the panel, beside the stage.
+// Draws the question in the panel, beside the stage.
 void ExercisesTab::draw_ask(Lab& lab, const Exercise& exercise) {
     Session& open = session(lab);
     ui::text(context_, "Predict first", Role::muted, kSans13);

@@ -59,7 +59,7 @@ void ExercisesTab::note(Journal& journal, const Lab& lab, const std::string& at)
                        {"deeds", open.noted}};
     }
     const std::string key = fmt::format("attempt.{}", lab.info().id);
-    // To have looked at the tab is nothing that could be lost.
+    // A tab that was only looked at has nothing to lose.
     if (!open.run && open.draft.empty() && !open.again) journal.assume(key, json);
     journal.note(key, std::move(json), at);
 }

@@ -212,7 +212,7 @@ void ExercisesTab::draw_answers(Session& open, const Exercise& exercise) {
     }
 }
 
-// Words left, values under their heads, "yes" or "not yet" right. Without heads the values stand below the
+// Words left, values under their heads, "yes" or "not yet" right. Without heads the values are below the
 // words.
 void ExercisesTab::draw_conditions(const Exercise& exercise, const std::vector<Condition>& conditions,
                                    bool verdicts) {

@@ -21,7 +21,7 @@ class ExercisesTab {
   public:
     struct Hooks {
         std::function<void(std::string title, std::string line)> say;  // a toast
-        // Called before something is lost that Ctrl Z is to bring back. Without a title nothing is told.
+        // Called before something is lost that Ctrl Z can bring back. Without a title there is no message.
         std::function<void(Lab&, std::string title, std::string line)> lose;
     };
     ExercisesTab(ui::Context& context, const ProfileFolders& folders, Hooks hooks);

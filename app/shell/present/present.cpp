@@ -144,8 +144,8 @@ void Presentation::key(ui::Key key) {
     view().key(context_, key);
 }
 
-// A vote that comes when the figure is there already. It is none of the lab's keys; B compares where nobody has
-// voted, and otherwise only when nobody can have meant a vote any more.
+// A vote that comes when the figure is shown already. The lab does not get its key. B compares if there was no vote,
+// and otherwise only once the key cannot be meant as a late vote.
 bool Presentation::is_late_vote(ui::Key key) const {
     if (!lecture_->scene().predict) return false;
     if (key == ui::Key::b) return lecture_->voters() > 0 && ImGui::GetTime() < asked_s_ + kLateVote_s;

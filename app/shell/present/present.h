@@ -74,7 +74,7 @@ class Presentation {
     std::size_t shown_ = 0;  // the scene that plot_ belongs to
     bool notes_ = false;     // the presenter's window is open
     bool keys_ = false;      // the list of keys lies over the scene
-    bool no_vote_ = false;   // Right was pressed before anybody voted
+    bool no_vote_ = false;   // Right was pressed before the first vote
     double asked_s_ = -10;   // ImGui's time of the last frame with a question
     int keys_closed_ = -2;   // the frame in which a key closed it
     std::optional<Picture> frozen_;

@@ -1,4 +1,4 @@
-// What the window shows, kept against a crash: the journal, and after a crash the one question.
+// The journal of what the window shows, and the question that the window asks after a crash.
 #pragma once
 
 #include <functional>
@@ -28,10 +28,11 @@ class Recovery {
 
     bool keeps() const { return keeps_ && !asking(); }
     Journal& journal() { return journal_; }
-    // Calls `note` with the journal; what the disk refuses is said once, and stands in problem() until a
-    // later call succeeds.
+    // Calls `note` with the journal. A failure to write is reported once and is in problem() until a later call
+    // succeeds.
     void note(const std::function<void(Journal&)>& note);
-    // To the disk, at most every few seconds; returns in how many it is due, infinity: nothing is.
+    // Writes to the disk, at most every few seconds. Returns in how many seconds the next write is due; infinity:
+    // there is nothing to write.
     double sync(double now_s);
     const std::string& problem() const { return not_noted_.empty() ? not_synced_ : not_noted_; }
     void close();  // the window was closed: nothing is to be brought back. An open question stays open.

@@ -23,7 +23,7 @@ struct Chord {
     bool operator==(const Chord&) const = default;
 };
 std::string to_string(const Chord& chord);  // "Ctrl Shift R", as it is shown and as keys.json has it
-// Also "Ctrl+Shift+R". Throws usage_error naming the part that is no key.
+// Reads a chord; "Ctrl+Shift+R" is accepted too. Throws usage_error naming the part that is no key.
 Chord parse_chord(std::string_view text);
 
 struct ShellCommand {

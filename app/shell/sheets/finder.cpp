@@ -79,7 +79,7 @@ void Finder::match(std::span<const FindRow> rows) {
     matched_ = query_;
     std::vector<std::pair<int, std::size_t>> scored;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-        // What is in the title counts for more than what only stands beside it.
+        // A match in the title scores higher than one in the words beside it.
         const int title = 4 * match_score(query_, rows[i].title);
         const int all = match_score(query_, rows[i].kind + " " + rows[i].title + " " + rows[i].also, false);
         if (const int score = std::max(title, all); score > 0)

@@ -25,8 +25,8 @@ struct FindRow {
 class Finder {
   public:
     void open(std::string query = {});
-    // In `area`, physical px. Probes: "<name>.query", "<name>.<place in the list>". Returns the row that was
-    // taken.
+    // Draws the list in `area`, physical px. Probes: "<name>.query", "<name>.<place in the list>". Returns the row
+    // that was taken.
     std::optional<std::size_t> draw(ui::Context& context, std::string_view name,
                                     std::span<const FindRow> rows, Rect area, std::string_view placeholder);
     // Index of the row under the selection, of the last draw(); none: nothing fits.

@@ -1,4 +1,4 @@
-// A sheet over the window: what lies under it is dimmed and takes neither mouse nor key, Escape and a click
+// A sheet over the window: the controls under it are dimmed and take neither mouse nor key, Escape and a click
 // beside it close it. One at a time; its owner draws between begin_sheet() and end_sheet().
 #pragma once
 

@@ -11,7 +11,7 @@ namespace fp8lab {
 
 class Tour {
   public:
-    // What its steps wait for, in this frame.
+    // The events of this frame that its steps wait for.
     struct Seen {
         Lab* lab = nullptr;    // null: home
         int helps = 0;         // how often F1 told of something and was left

@@ -1,5 +1,5 @@
 // The main memory of a training, and of forward passes, on the CPU: what core/train and core/nn/models hold, summed from
-// the sizes, before anything is allocated. It is held against what they allocate by tests/unit/train/cpu_memory_test.cpp.
+// the sizes, before anything is allocated. tests/unit/train/cpu_memory_test.cpp compares it with what they allocate.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace fp8lab {
 
-// Bytes of all arms and the batch: parameters, gradients, moments, activations, casts. Not the data of files and the
-// series that grow with the steps.
+// Bytes of all arms and the batch: parameters, gradients, moments, activations, casts. The data of files and the
+// series that grow with the steps are not counted.
 double cpu_training_bytes(const TrainSpec& spec);
 
-// Bytes that are allocated besides while all arms are saved as checkpoints.
+// Bytes that are allocated in addition while all arms are saved as checkpoints.
 double checkpoint_bytes(const TrainSpec& spec);
 
 // Bytes of a model with its gradients, and of its forward passes over so many rows (of the batch, or tokens) with every

@@ -26,7 +26,7 @@ std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine e
 std::size_t elements(int rows, int cols);
 std::size_t stats_blocks(int rows, int cols);
 
-// What both lists are made of.
+// The functions that both lists are built with.
 class ListMaker {
   public:
     std::vector<Allocation> list;
@@ -38,7 +38,7 @@ class ListMaker {
     }
     // An FP8 operand with many scales, of padded rows and columns.
     void add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor);
-    // States, records and the step, whatever the model is.
+    // Adds states, records and the step, which every model has.
     void add_shared(std::size_t tensors);
 };
 

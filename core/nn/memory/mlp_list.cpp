@@ -44,7 +44,7 @@ void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer, tensor); };
     const CastPlan plan = plan_of(tensor, layer);
     const std::size_t n = elements(rows, cols);
-    // No dgrad into the network's input: nobody reads w1 along its rows or dy1 along its columns.
+    // There is no dgrad into the network's input, so no GEMM reads w1 along its rows or dy1 along its columns.
     const bool both = layer > 1 || tensor == TensorClass::x;
     if (engine_ == Engine::emulated) {
         const bool cast = plan.format->name != "fp32";

@@ -52,7 +52,7 @@ T dot(const T* a, const T* b, std::size_t n) {
     return part.sum();
 }
 
-// Of n > 0 values. A NaN may be passed over: what is computed from the values meets it again.
+// The largest of n > 0 values. A NaN may be skipped, because the computation that follows meets it again.
 template <class T>
 T largest(const T* a, std::size_t n) {
     Lanes<T> part = Lanes<T>::Constant(a[0]);

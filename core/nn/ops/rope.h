@@ -25,12 +25,12 @@ class RotaryTable {
     Matrix<T> cos_, sin_;
 };
 
-// In place, x (sequences * context, heads * head_size), any number of heads: row r is at position t = r %
+// Rotates x (sequences * context, heads * head_size) in place, any number of heads: row r is at position t = r %
 // context. The pair (x[i], x[i + head_size / 2]) of each head is turned by the angle of (t, i).
 template <class T>
 void rotate(Matrix<T>& x, const RotaryTable<T>& table);
 
-// By the negative angle: the inverse of rotate(), and its backward pass.
+// Rotates by the negative angle: the inverse of rotate(), and its backward pass.
 template <class T>
 void rotate_back(Matrix<T>& x, const RotaryTable<T>& table);
 

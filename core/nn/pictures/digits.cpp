@@ -71,7 +71,7 @@ void draw_line(Point2 a, Point2 b, double reach, Bitmap& bitmap) {
         }
 }
 
-// From the box to the picture, with the handwriting of this picture.
+// Maps the strokes from the box to the picture, with the handwriting of this picture.
 std::vector<Stroke> written(const Way& way, Rng& rng) {
     const auto within = [&](Interval range) { return range.lo + (range.hi - range.lo) * rng.uniform(); };
     const auto spread = [&](double sigma) { return sigma * static_cast<double>(rng.normal()); };

@@ -9,9 +9,9 @@ namespace fp8lab {
 
 inline constexpr int kDigitPictures = 1797, kDigitPixels = 64, kDigitClasses = 10;
 
-// Picture i is the same for everybody: the digit, the ends of its strokes, height, width, slant, turn, shift, thickness
-// of the pen and single flipped points come from a stream of random numbers of its own. x (1, 64) in [0, 1], row by row
-// from the top; y one-hot (1, 10).
+// Picture i does not depend on a seed: the digit, the ends of its strokes, height, width, slant, turn, shift,
+// thickness of the pen and single flipped points come from a stream of random numbers of its own. x (1, 64) in [0,
+// 1], row by row from the top; y one-hot (1, 10).
 DenseBatch digit_picture(std::size_t i);
 
 // Pictures 0 to 1796. Rows i with i % 4 == 3 are kept for tests: 1,348 are trained on, 449 are not.

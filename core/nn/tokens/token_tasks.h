@@ -19,7 +19,7 @@ class TextSequences {
     TextSequences(const Corpus& corpus, std::uint64_t seed, std::size_t sequences, std::size_t context);
     TextSequences(const Corpus&&, std::uint64_t, std::size_t, std::size_t) = delete;  // would not outlive it
     int vocabulary() const { return static_cast<int>(corpus_->symbols.size()); }
-    // From the train part, by Rng(seed, stream(Draw::batch, 0, step)).
+    // Draws a batch from the train part, by Rng(seed, stream(Draw::batch, 0, step)).
     void draw(int step, TokenBatch& batch) const;
     // Batch i of the held-out part, the same for every seed.
     void held_out(int i, TokenBatch& batch) const;

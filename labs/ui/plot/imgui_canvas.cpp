@@ -27,7 +27,7 @@ bool turns_back(ImVec2 a, ImVec2 b, ImVec2 c) {
 
 }  // namespace
 
-// Without the backend's vertex offsets (ImGuiBackendFlags_RendererHasVtxOffset) a list ends at 65,536
+// If the backend has no vertex offsets (ImGuiBackendFlags_RendererHasVtxOffset) a list ends at 65,536
 // vertices; ImGui would abort there. What does not fit is then left out.
 bool ImGuiCanvas::has_room(std::size_t vertices) const {
     return (list_.Flags & ImDrawListFlags_AllowVtxOffset) != 0 ||

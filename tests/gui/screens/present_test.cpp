@@ -53,7 +53,7 @@ TEST_CASE("delayed scaling in three keys: see, compare, next") {
     CHECK(hall.shows("present.vote.D"));
     CHECK_FALSE(hall.shows("present.figure"));  // nothing to be seen before the vote
     hall.press(ui::Key::right);
-    CHECK_FALSE(hall.shows("present.figure"));  // nobody has voted
+    CHECK_FALSE(hall.shows("present.figure"));  // there was no vote
     CHECK(hall.words("present.vote_hint") == "no vote yet");
     hall.press(ui::Key::right);
     CHECK(hall.words("present.sentence") == "The scale comes from earlier steps: 11 of 16 steps saturate");
@@ -112,7 +112,7 @@ TEST_CASE("a lab that cannot compute what was chosen says so in a lecture, and t
     Hall hall("delayed-scaling");
     hall.press(ui::Key::enter);
     Lab& lab = hall.shell.presentation().lecture()->lab();
-    set_field(lab.fields(), "scenario=rows");  // of a file that nobody named
+    set_field(lab.fields(), "scenario=rows");  // of a file that was not named
     std::string said;
     for (int i = 0; i < 2000 && said.find("no file is named") == std::string::npos; ++i) {
         hall.frame();

@@ -10,7 +10,7 @@
 
 namespace fp8lab::test {
 
-// Of one who has been in every lab and left it with its controls.
+// The settings of a user who has been in every lab and left it on its controls.
 inline Settings explored(Settings settings = {}) {
     for (const LabEntry& lab : lab_registry()) settings.tabs.emplace(lab.id, name_of(Tab::explore));
     return settings;

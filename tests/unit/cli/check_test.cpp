@@ -69,7 +69,7 @@ TEST_CASE("check runs a scene to its headline, and refuses one whose number is a
     const std::string scene = FP8LAB_SOURCE "/assets/scenes/L05-b-ramp-real.f8scene";
     CHECK(fp8lab("check " + quoted(scene)).out.starts_with("passed  scene"));
     const json result = parsed(fp8lab("check --json " + quoted(scene)).out)["results"][0];
-    CHECK(result["predicted"].is_null());  // a scene is nobody's attempt, and nobody's row in the totals
+    CHECK(result["predicted"].is_null());  // a scene is no attempt and has no row in the totals
     CHECK(result["hints"].is_null());
     CHECK(fp8lab("check --totals - " + quoted(scene)).out ==
           "student,path,files,exercises,passed,failed,unreadable,predicted,hints,alike\n");

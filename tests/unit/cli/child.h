@@ -29,8 +29,8 @@ constexpr bool kHasWindow = true;
 constexpr bool kHasWindow = false;  // `screenshot` only says so
 #endif
 
-// Where a stream of the child leads. unread: a pipe that is full and that nobody empties; broken: one that
-// nobody can read any more.
+// Where a stream of the child leads. unread: a full pipe whose reader does not read; broken: a pipe without a
+// reader.
 enum class Stream { file, full, closed, unread, broken };
 
 class Child {

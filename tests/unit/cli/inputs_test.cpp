@@ -82,7 +82,7 @@ struct Files {
         }
         return out;
     }
-    // What stderr says; the exit code is 4. Nobody waits for the whole of /dev/zero, or for a writer.
+    // What stderr says; the exit code is 4. The call does not wait for the whole of /dev/zero, or for a writer.
     std::string refusal(const std::string& call, const std::string& input) const {
         Child child(scratch, words(call, input), {});
         CHECK(child.wait() == 4);

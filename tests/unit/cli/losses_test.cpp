@@ -1,4 +1,4 @@
-// What a slip on the command line must not do: lose a file, change its meaning, pass for something else, or
+// What a typing error on the command line must not do: lose a file, change its meaning, pass for something else, or
 // show words of a library.
 #include <doctest/doctest.h>
 

@@ -25,7 +25,7 @@ using CallWords = std::vector<std::string>;
 // SCRATCH stands for the test's folder. What the quick call writes besides stdout is the file SCRATCH/out.
 struct VerbCalls {
     const char *verb, *quick, *lasting;
-    // What makes the second call last: it works, its input does not end, nobody reads its output, or the display
+    // What makes the second call last: it works, its input does not end, its output is not read, or the display
     // does not answer.
     enum class Lasts { works, waits_for_input, waits_for_reader, waits_for_display } lasts;
     const char* begun = "";    // stderr says this once there is something to keep; empty: there never is
@@ -114,7 +114,7 @@ class SilentDisplay {
     std::string name_;
 };
 
-// Of a small transformer, as train --save writes it.
+// The checkpoint of a small transformer, as train --save writes it.
 const std::string& checkpoint() {
     static const std::string bytes = [] {
         const Scratch scratch;
@@ -128,7 +128,7 @@ const std::string& checkpoint() {
     return bytes;
 }
 
-// Of L8, and longer than anybody waits.
+// A run of L8 that takes longer than the test waits.
 std::string long_scene() {
     std::string scene = slurp(FP8LAB_SOURCE "/assets/scenes/L08-a-twin.f8scene");
     const auto replace = [&](const std::string& what, const std::string& with) {
@@ -194,7 +194,7 @@ struct Bench {
         return words;
     }
     std::string output() const { return slurp(scratch / "out"); }
-    // Of files that were under way.
+    // The temporaries of files that were being written.
     bool left_behind() const {
         for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path))
             if (entry.path().filename().string().starts_with('.')) return true;

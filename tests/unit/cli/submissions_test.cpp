@@ -12,7 +12,7 @@
 
 namespace {
 
-// A profile with one pass, and what `report` makes of it.
+// A profile with one pass, and the submission that `report` writes for it.
 struct HandedIn {
     HandedIn() {
         std::filesystem::create_directories(profile + "/exercises");

@@ -63,7 +63,7 @@ TEST_CASE("train writes the documented CSV: one row an arm and step, empty where
     CHECK(rows[2][1] == "delayed:history=1");
     CHECK(rows[2][6] == "1");
     CHECK(std::stof(rows[5][6]) == 448.0F / std::stof(rows[2][5]));  // reads back to the same float
-    CHECK(rows[3][6].empty());                                       // one scale a block
+    CHECK(rows[3][6].empty());                                       // one scale per block
     CHECK_FALSE(rows[3][5].empty());
     CHECK(run.out.starts_with("# fp8lab "));
 }

@@ -1,4 +1,4 @@
-// What texts say of trainings: every number comes from the table of ten seeds, and none of a few seeds is told.
+// The numbers of trainings in texts: each comes from the table of ten seeds, and none from a few seeds.
 #include "core/lesson/runs.h"
 
 #include <doctest/doctest.h>

@@ -33,7 +33,7 @@ TEST_CASE("the documents folder is the one that the desktop names, else ~/Docume
     CHECK(documents_with("XDG_DOCUMENTS_DIR=\"/srv/docs\"\n") == "/srv/docs");
     CHECK(documents_with("XDG_DOCUMENTS_DIR=\"relative\"\n") == "~/Documents");
     CHECK(documents_with("") == "~/Documents");
-    const Scratch home;  // nobody writes into the pipe: nothing waits for it
+    const Scratch home;  // the pipe has no writer, and the call does not wait for one
     ::setenv("HOME", home.path.c_str(), 1);
     std::filesystem::create_directories(home.path / ".config");
     REQUIRE(::mkfifo((home / ".config/user-dirs.dirs").c_str(), 0600) == 0);

@@ -57,7 +57,7 @@ TEST_CASE("a file that is replaced passes on its mode, and its owner where root 
         GrowingFile growing(file);
         growing.append("secret");
         for (const auto& entry :
-             fs::directory_iterator(folder.path))  // nobody reads it while it grows either
+             fs::directory_iterator(folder.path))  // it cannot be read while it grows either
             if (entry.path().filename().string().starts_with('.'))
                 CHECK((info_of(entry.path()).st_mode & 07777) == 0600);
     }

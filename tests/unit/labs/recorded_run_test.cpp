@@ -117,7 +117,7 @@ TEST_CASE(
     CHECK(*pace.seconds_per_step() == doctest::Approx(1));
     pace.see(1, true, t + 104s);
     CHECK(*pace.seconds_per_step() == doctest::Approx(2));
-    pace.see(2, false, t + 200s);  // seen late: it rests, nobody knows since when
+    pace.see(2, false, t + 200s);  // seen late: it rests, and since when is unknown
     CHECK(*pace.seconds_per_step() == doctest::Approx(2));
     Pace one;  // a single step that ended before it was looked at
     one.see(0, true, t);

@@ -36,7 +36,7 @@ TEST_CASE("an array handed out keeps what it showed while the series grows") {
     CHECK(*before == std::vector<double>{1});
     CHECK(*series.data() == std::vector<double>{1, 2});
     const auto* memory = series.data().get();
-    series.push(3);  // nobody holds the array now: no copy
+    series.push(3);  // the array has no other owner now: no copy
     CHECK(series.data().get() == memory);
 }
 

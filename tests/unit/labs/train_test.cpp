@@ -272,7 +272,7 @@ TEST_CASE("a training that becomes non-finite pauses, names the tensor and keeps
 
 TEST_CASE("a poisoned batch is marked at the step in which it came, in a running training too") {
     auto lab = small_lab({"steps=4000", "batch=1", "speed_limit=200"});
-    lab->set_wake([] {});  // somebody watches: the speed limit holds
+    lab->set_wake([] {});  // there is a window: the speed limit holds
     lab->start();
     watch(*lab, [&] { return lab->step() > 20; });
     lab->poison();

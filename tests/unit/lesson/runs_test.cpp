@@ -125,7 +125,7 @@ TEST_CASE("runs.md tells which values of the seeds that no interval was made of 
     for (const auto& [key, values] : shipped_runs().rows()) {
         const auto& [run, recipe, quantity] = key;
         const std::string row = "{runs " + run + " " + recipe + " " + quantity + " ";
-        // As it is told, rounded.
+        // As the text says it, rounded.
         const double from = number(with_runs(row + "from}")), to = number(with_runs(row + "to}"));
         const std::string begin = "| " + run + " | `" + recipe + "` | " + quantity + " | ";
         CHECK(document().find(begin + with_runs(row + "interval}") + " | ") != std::string::npos);

@@ -159,7 +159,7 @@ TEST_CASE(
             const double largest_z = std::log(static_cast<double>(stats.amax)) / sigma;
             CHECK(std::fabs(stats.underflow_pct() - lost_pct(sigma, largest_z)) < 0.1);
             if (sigma == 4) {
-                CHECK(stats.sqnr_db() > 30);  // and nobody would know
+                CHECK(stats.sqnr_db() > 30);  // and it would go unnoticed
                 CHECK(stats.underflow_pct() > 90);
             } else {
                 least = std::min(least, stats.underflow_pct()), most = std::max(most, stats.underflow_pct());

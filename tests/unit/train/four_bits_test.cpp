@@ -247,7 +247,7 @@ TEST_CASE("w2d: fprop and dgrad read the same weights, without it they do not") 
         return n;
     };
     CHECK(differ("nvfp4:w2d=1") == 0);
-    CHECK(differ("nvfp4:w2d=1:round=stochastic") == 0);  // one cast, not two with dice of their own
+    CHECK(differ("nvfp4:w2d=1:round=stochastic") == 0);  // one cast, not two with random numbers of their own
     CHECK(differ("nvfp4-te:target=4or6") == 0);
     CHECK(differ("nvfp4") > w.values.size() / 2);
 }

@@ -1,5 +1,5 @@
-// A step that is given up on its way leaves nothing behind: what was saved then, and what comes after, are to the bit
-// those of a training that nobody disturbed.
+// A step that is given up changes nothing: what is saved then, and what comes after, have the same bits as in an
+// undisturbed training.
 #include <doctest/doctest.h>
 
 #include <atomic>

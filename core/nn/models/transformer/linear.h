@@ -1,5 +1,5 @@
-// A linear layer without bias: fprop y = x w^T, dgrad dx = dy w, wgrad dw = dy^T x, each on what the recipe makes of its
-// operands.
+// A linear layer without bias: fprop y = x w^T, dgrad dx = dy w, wgrad dw = dy^T x. Each GEMM reads its operands
+// after the cast of the recipe.
 #pragma once
 
 #include "core/nn/model.h"
