@@ -64,7 +64,11 @@ class Lab {
     void act(std::string_view action);  // throws usage_error for an unknown one
     // The listener is called before each action.
     void set_listener(std::function<void(std::string_view)> listener) { listener_ = std::move(listener); }
-    virtual std::span<const Exercise> exercises() const { return {}; }  // labs/<id>/exercises.cpp
+    // assets/exercises/<id>.json, read once and kept as long as the program runs; none where there are no judges. Throws
+    // input_error (parse_exercises()).
+    std::span<const Exercise> exercises() const;
+    // What judges them, by the names that the file has for them: labs/<id>/exercises.cpp.
+    virtual std::span<const NamedJudge> judges() const { return {}; }
     // The result for the present parameters is not ready yet; exercises wait for it.
     virtual bool busy() const { return false; }
     // A table of everything that the lab has measured, as CSV, where that is more than its figures show; else empty.

@@ -22,12 +22,6 @@ using Json = nlohmann::json;
 constexpr std::array kRulings = {Named{Ruling::wrong, "wrong"}, Named{Ruling::half_right, "half right"},
                                  Named{Ruling::right, "right"}, Named{Ruling::open, "open"}};
 
-Event event_from(const std::string& text) {
-    const auto equals = text.find('=');
-    if (equals == std::string::npos) return acts(text);
-    return sets(text.substr(0, equals), text.substr(equals + 1));
-}
-
 bool is_id(std::string_view text) {
     const auto fits = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -45,7 +39,7 @@ Claim claim_from(const Json& json) {
     out.claim = json.at("claim").get<std::string>();
     out.ruling = parse_named(kRulings, "ruling", json.at("ruling").get<std::string>(), "");
     for (const Json& event : json.at("experiment"))
-        out.experiment.push_back(event_from(event.get<std::string>()));
+        out.experiment.push_back(parse_event(event.get<std::string>()));
     for (const Json& finding : json.at("findings"))
         out.findings.push_back({.metric = finding.at("metric").get<std::string>(),
                                 .value = finding.at("value").get<double>(),

@@ -6,8 +6,8 @@
 //    "findings": [{"metric": "max", "value": 448}], "verdict": "E4M3 ends at {}."}
 //
 // An id names a card for good: lower case letters, digits, dots and hyphens, each once. "line" is left out where
-// the source has no lines. An experiment starts from the lab's defaults; "field=value" sets a field, any other word
-// is one of the lab's actions. A verdict may also name numbers of ten trainings: {runs L8 delayed gap_pct interval}
+// the source has no lines. An experiment starts from the lab's defaults; its events are written as parse_event()
+// reads them: "field=value", "!action". A verdict may also name numbers of ten trainings: {runs L8 delayed gap_pct interval}
 // (core/lesson/runs.h).
 #pragma once
 

@@ -1,11 +1,7 @@
-// An exercise: the learner predicts, acts, is judged and explains. It is data; labs return theirs from
-// Lab::exercises() (labs/<id>/exercises.cpp). One panel shows all exercises, one test runs all, and one verb
-// judges their evidence again.
-//
-//   {.id = "L5.3", .title = "The slider that does nothing", .question = "Find ...",
-//    .hints = {"nudge", "which control", "worked value"}, .judge = same_scales,
-//    .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
-//    .near_misses = {NearMiss{"max looks back", {sets("algo", "max"), ...}}, NearMiss{...}}}
+// An exercise: the learner predicts, acts, is judged and explains. It is data, assets/exercises/<lab>.json
+// (parse_exercises()), but for its judge, a function of the lab (labs/<id>/exercises.cpp) that the data names.
+// Lab::exercises() returns those of a lab. One panel shows all exercises, one test runs all, and one verb judges their
+// evidence again.
 #pragma once
 
 #include <array>
@@ -20,6 +16,8 @@
 #include "core/lesson/trail.h"
 
 namespace fp8lab {
+
+struct Field;
 
 // ---- The prediction, before the controls can be used.
 struct NumberPrediction {
@@ -75,6 +73,11 @@ struct Verdict {
 // says in its text, or in the question, all that it asks for.
 using Judge = Verdict (*)(const Trail&, const Prediction*);
 
+struct NamedJudge {
+    std::string_view name;  // "idle_slider"
+    Judge judge;
+};
+
 struct NearMiss {
     std::string why;  // what the learner got wrong
     std::vector<Event> events;
@@ -119,5 +122,45 @@ Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Predi
 
 // The judge's conditions before anything was done: their texts, no values, none met.
 std::vector<Condition> conditions_of(const Exercise& exercise);
+
+// ---- The exercises of a lab in a file, assets/exercises/<lab>.json: an array, in the order of the panel. What is left out
+// is empty.
+//
+//   [
+//     {
+//       "id": "L5.3",
+//       "title": "The idle slider",
+//       "question": "Show that the length of the amax history can have no effect. ...",
+//       "prediction": {"choice": ["max", "most recent", "percentile"]},
+//       "predict": "With which reducer does the length of the history have no effect?",
+//       "covers": ["timeline"],                      left out: nothing is covered
+//       "conditions_answer": true,                   left out: false
+//       "start": ["scenario=spike", "history=16"],
+//       "answers": [{"name": "slow", "label": "smallest margin at ×1.5", "unit": "", "choices": ["1", "2"]}],
+//       "columns": ["E4M3", "E5M2"],
+//       "hints": ["nudge", "which control", "worked value"],
+//       "judge": "idle_slider",                      a name of Lab::judges(), labs/<lab>/exercises.cpp
+//       "explanation": "most recent reads slot 0 ...",
+//       "reveals": "reveal", "uncovers": ["levels=on"],
+//       "solver": ["algo=most_recent", "!pin", "history=64"],
+//       "near_misses": [{"why": "max looks back", "events": ["!pin", "history=64"],
+//                        "refused_by": "both use the reducer most recent"}]
+//     }
+//   ]
+//
+// Events: "history=64" sets a field, "!pin" does an action of the lab, "?slow=1" types or chooses an answer.
+// Predictions, each the only member of its object; "unit", "logarithmic", "step", "scale" and "lines" may be left out:
+//   {"choice": ["yes", "no"]}                                                 2 to 5
+//   {"number": {"label": "gap", "unit": "%", "min": 0, "max": 200, "initial": 10, "logarithmic": false, "step": 1}}
+//   {"curve": {"figure": "margin", "x": {"label": "margin", "scale": "linear", "range": [-0.5, 9.5]}, "y": {...},
+//              "at": [0, 3, 6, 9], "lines": ["E4M3", "INT8"], "initial": 20}}   scale: linear, log2, log10, symlog
+// "question", "predict" and "explanation" may name numbers of ten trainings: {runs L8 delayed gap_pct interval}
+// (core/lesson/runs.h).
+//
+// `fields`: those of the lab, by whose names "start", "uncovers" and events are checked. Throws input_error(where, ...),
+// with line and column: not JSON; a member unknown, missing, twice or of a wrong type; an unknown judge, field, answer or
+// choice; a text that is no event; an id twice; a prediction without its question, or the other way round.
+std::vector<Exercise> parse_exercises(std::string_view text, const std::string& where,
+                                      std::span<const NamedJudge> judges, std::span<const Field> fields);
 
 }  // namespace fp8lab

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/json/json_reader.h"
 
 namespace fp8lab {
 namespace {
@@ -13,82 +14,25 @@ namespace {
 namespace fs = std::filesystem;
 using OrderedJson = nlohmann::ordered_json;
 
-// Reads typed members of one document; every complaint has its place.
-class SceneReader {
-  public:
-    SceneReader(const JsonPlaces& places, const std::string& where) : places_(places), where_(where) {}
-
-    [[noreturn]] void fail(const std::string& pointer, const std::string& why) const {
-        throw input_error(where_, place_text(places_, pointer) + ": " + why);
-    }
-    const OrderedJson& member(const OrderedJson& object, const std::string& at, const char* name) const {
-        const auto it = object.find(name);
-        if (it == object.end()) fail(at, fmt::format("'{}' is missing", name));
-        return *it;
-    }
-    std::string string(const OrderedJson& json, const std::string& at) const {
-        if (!json.is_string()) fail(at, fmt::format("expected a string, got {}", json.type_name()));
-        return json.get<std::string>();
-    }
-    std::string string(const OrderedJson& object, const std::string& at, const char* name) const {
-        return string(member(object, at, name), at + "/" + name);
-    }
-    std::string string_or(const OrderedJson& object, const std::string& at, const char* name) const {
-        return object.contains(name) ? string(object, at, name) : "";
-    }
-    int integer(const OrderedJson& json, const std::string& at, int lo, int hi) const {
-        const bool fits = json.is_number_integer() && json >= lo && json <= hi;
-        if (!fits)
-            fail(at,
-                 fmt::format("expected an integer from {} to {}, got {}", lo, hi, quote_from(json.dump())));
-        return json.get<int>();
-    }
-    double number(const OrderedJson& json, const std::string& at) const {
-        if (!json.is_number()) fail(at, fmt::format("expected a number, got {}", json.type_name()));
-        return json.get<double>();
-    }
-    const OrderedJson& array(const OrderedJson& json, const std::string& at, std::size_t least,
-                             std::size_t most) const {
-        if (!json.is_array()) fail(at, fmt::format("expected an array, got {}", json.type_name()));
-        if (json.size() < least || json.size() > most)
-            fail(at, fmt::format("has {} entries; valid: {} to {}", json.size(), least, most));
-        return json;
-    }
-    const OrderedJson& object(const OrderedJson& json, const std::string& at) const {
-        if (!json.is_object()) fail(at, fmt::format("expected an object, got {}", json.type_name()));
-        return json;
-    }
-    std::vector<std::string> strings(const OrderedJson& json, const std::string& at, std::size_t least,
-                                     std::size_t most) const {
-        std::vector<std::string> out;
-        for (const OrderedJson& item : array(json, at, least, most))
-            out.push_back(string(item, at + "/" + std::to_string(out.size())));
-        return out;
-    }
-    // The schema number under `kind`, and a notice for each member that is not among `known`.
-    int head(const OrderedJson& document, const char* kind, int ours, std::span<const std::string_view> known,
-             std::vector<std::string>& notices) const {
-        if (!document.is_object() || !document.contains(kind))
-            fail("", fmt::format("has no '{}': not such a file", kind));
-        const int schema = integer(document[kind], std::string("/") + kind, 1, 1'000'000);
-        if (schema > ours)
-            notices.push_back(fmt::format("{} is written for a newer version (schema {}, this one knows {}).",
-                                          where_, schema, ours));
-        for (const auto& [name, value] : document.items())
-            if (name != kind && std::ranges::find(known, name) == known.end())
-                notices.push_back(fmt::format("'{}' ({}) is not known here; it is kept, and does nothing.",
-                                              quote_from(name), place_text(places_, "/" + name)));
-        return schema;
-    }
-
-  private:
-    const JsonPlaces& places_;
-    const std::string& where_;
-};
+// The schema number under `kind`, and a notice for each member that is not among `known`.
+int read_head(const JsonReader& read, const OrderedJson& document, const char* kind, int ours,
+              std::span<const std::string_view> known, std::vector<std::string>& notices) {
+    if (!document.is_object() || !document.contains(kind))
+        read.fail("", fmt::format("has no '{}': not such a file", kind));
+    const int schema = read.integer(document[kind], std::string("/") + kind, 1, 1'000'000);
+    if (schema > ours)
+        notices.push_back(fmt::format("{} is written for a newer version (schema {}, this one knows {}).",
+                                      read.where(), schema, ours));
+    for (const auto& [name, value] : document.items())
+        if (name != kind && std::ranges::find(known, name) == known.end())
+            notices.push_back(fmt::format("'{}' ({}) is not known here; it is kept, and does nothing.",
+                                          quote_from(name), read.place("/" + name)));
+    return schema;
+}
 
 constexpr std::size_t kMostFields = 200, kMostInline = 1u << 16;
 
-Scene::Vote vote_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
+Scene::Vote vote_from(const JsonReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Vote vote{.question = read.string(json, at, "question"),
                      .choices = read.strings(read.member(json, at, "choices"), at + "/choices", 2, 4)};
@@ -98,7 +42,7 @@ Scene::Vote vote_from(const SceneReader& read, const OrderedJson& json, const st
     return vote;
 }
 
-Scene::Headline headline_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
+Scene::Headline headline_from(const JsonReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Headline out;
     out.metric = read.string(json, at, "metric");
@@ -112,7 +56,7 @@ Scene::Headline headline_from(const SceneReader& read, const OrderedJson& json, 
     return out;
 }
 
-Scene::Tensor tensor_from(const SceneReader& read, const OrderedJson& json, const std::string& at) {
+Scene::Tensor tensor_from(const JsonReader& read, const OrderedJson& json, const std::string& at) {
     read.object(json, at);
     Scene::Tensor out;
     out.field = read.string(json, at, "field");
@@ -146,8 +90,8 @@ Scene parse_scene(std::string_view text, const std::string& where) {
     out.places = json_places(text, where);
     out.document = OrderedJson::parse(text);
     const OrderedJson& json = out.document;
-    const SceneReader read{out.places, out.where};
-    out.schema = read.head(json, "fp8lab_scene", kSceneSchema, kKnown, out.notices);
+    const JsonReader read(out.places, out.where);
+    out.schema = read_head(read, json, "fp8lab_scene", kSceneSchema, kKnown, out.notices);
     out.lab = read.string(json, "", "lab");
     out.title = read.string(json, "", "title");
     out.sentence = read.string_or(json, "", "sentence");
@@ -182,9 +126,9 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
     constexpr std::size_t kMostScenes = 500;
     const JsonPlaces places = json_places(text, where);
     const OrderedJson json = OrderedJson::parse(text);
-    const SceneReader read{places, where};
+    const JsonReader read(places, where);
     Deck deck;
-    read.head(json, "fp8lab_deck", 1, kKnown, deck.notices);
+    read_head(read, json, "fp8lab_deck", 1, kKnown, deck.notices);
     deck.title = read.string(json, "", "title");
     for (const OrderedJson& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
         const std::string at = "/scenes/" + std::to_string(deck.scenes.size());

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/error.h"
+#include "core/json/read_json.h"
+
 namespace fp8lab {
 namespace {
 
@@ -32,6 +35,18 @@ Event sets(std::string field, std::string value) {
 Event acts(std::string action) { return {Event::Kind::act, std::move(action), {}}; }
 Event types(std::string name, std::string value) {
     return {Event::Kind::answer, std::move(name), std::move(value)};
+}
+
+Event parse_event(std::string_view text) {
+    if (text.starts_with('!') && text.size() > 1) return acts(std::string(text.substr(1)));
+    const bool answer = text.starts_with('?');
+    const std::string_view name =
+        answer ? text.substr(1, text.find('=') - 1) : text.substr(0, text.find('='));
+    if (name.empty() || text.find('=') == text.npos || name.starts_with('!'))
+        throw input_error("", "'" + quote_from(std::string(text)) +
+                                  "' is no event; valid: FIELD=VALUE, !ACTION, ?ANSWER=VALUE");
+    std::string value(text.substr(text.find('=') + 1));
+    return answer ? types(std::string(name), std::move(value)) : sets(std::string(name), std::move(value));
 }
 
 double parse_answer(std::string_view text) {

@@ -25,6 +25,9 @@ struct Event {
 Event sets(std::string field, std::string value);
 Event acts(std::string action);
 Event types(std::string name, std::string value);
+// An event as exercises and claim cards write it: "margin=1" sets a field, "!step" does an action, "?slow=1" answers.
+// Throws Error{input} with an empty `where` for anything else.
+Event parse_event(std::string_view text);
 
 // The state of a lab: every field and every metric.
 struct State {

@@ -115,7 +115,7 @@ class AddingLab final : public Lab {
     Figure thumbnail() const override;
     // Measurements on this GPU are in figures and table only, because another machine could not repeat them.
     std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool busy() const override { return computing_->busy() || measuring_->busy(); }
     void set_wake(std::function<void()> wake) override {
         computing_->start_worker(wake);

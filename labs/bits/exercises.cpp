@@ -1,6 +1,8 @@
-// The exercises of L1. A bit counts as flipped by the learner's hand: the action "toggle", not a jump to a
-// code.
+// The judges of L1's exercises, assets/exercises/bits.json. A bit counts as flipped by the learner's hand: the action
+// "toggle", not a jump to a code.
 #include <fmt/format.h>
+
+#include <array>
 
 #include "core/base/units.h"
 #include "labs/bits/model.h"
@@ -80,106 +82,10 @@ Verdict reclaim(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const Exercise> BitsLab::exercises() const {
-    static const std::array kExercises = {
-        Exercise{
-            .id = "L1.1",
-            .title = "Build the largest",
-            .question =
-                "The byte is 1.0 in E4M3. Flip bits (click them, or press the keys 7 to 0) until the byte is "
-                "the largest finite number of E4M3. The last action must be the flip of a bit.",
-            .prediction =
-                NumberPrediction{.label = "codes that are not finite", .max = 64, .initial = 16, .step = 1},
-            .predict = "How many of the 256 codes of E4M3 are not finite numbers (NaN or infinity)?",
-            .covers = {"codes", "line_end"},
-            .start = {"code=56"},
-            .hints = {"The largest number has the largest exponent. Which mantissa goes with it?",
-                      "Use the row of bits, or the keys 7 to 0. Set all exponent bits, then the mantissa "
-                      "bits from the left.",
-                      "0 1111 110 = 448. With the last bit set as well it is NaN, not 480."},
-            .judge = largest,
-            .explanation =
-                "E4M3 uses only 0x7F and 0xFF for NaN and no code for infinity: 2 of 256. The other seven "
-                "codes of the top exponent are numbers, up to 1.75 × 256 = 448.",
-            .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1")},
-            .near_misses = {NearMiss{"jumped there without flipping a bit",
-                                     {sets("code", "126")},
-                                     "reached by flipping a bit"},
-                            NearMiss{"one code short: 416",
-                                     {acts("toggle 6"), acts("toggle 2"), acts("toggle 0")},
-                                     "the largest finite number of E4M3"}}},
-        Exercise{
-            .id = "L1.2",
-            .title = "One bit to nowhere",
-            .question = "Set the byte to the largest finite number of E4M3, in any way. Then flip one single "
-                        "bit (click it, or press a key from 7 to 0) so that the byte is no longer a number: "
-                        "NaN. The Format stays E4M3.",
-            .start = {"code=56"},
-            .hints = {"What comes right after 448, where 480 would be?",
-                      "Use the row of bits. First make the code 0x7E, then flip one more bit.",
-                      "0x7E = 0 1111 110. Flip the last bit: 0x7F is NaN."},
-            .judge = one_bit,
-            .explanation =
-                "E4M3 has no infinity: the code after 448 is NaN. A cast that does not saturate therefore "
-                "turns a value that is too large into NaN.",
-            .solver = {acts("toggle 6"), acts("toggle 2"), acts("toggle 1"), acts("toggle 0")},
-            .near_misses = {NearMiss{"from 448 to NaN by a jump",
-                                     {sets("code", "126"), sets("code", "127")},
-                                     "one flip later: not a number"},
-                            NearMiss{"NaN, but not from the largest number",
-                                     {sets("code", "119"), acts("toggle 3")},
-                                     "stood on the largest number"}}},
-        Exercise{
-            .id = "L1.3",
-            .title = "Twins",
-            .question = "The number 448 has the code 0x7E in E4M3 and another code in E5M2. First show 448 "
-                        "in E4M3. Then choose the Format E5M2 and flip bits until the byte is 448 there too. "
-                        "The last action must be the flip of a bit.",
-            .start = {"code=56"},
-            .hints =
-                {"The power of two is the same in both formats, but E5M2 has another bias.",
-                 "448 = 2^8 × 1.75. Choose the format E5M2, whose bias is 15, and set the exponent bits to 8 "
-                 "+ 15.",
-                 "0 10111 11 = 0x5F: exponent 23 - 15 = 8, mantissa 1.75."},
-            .judge = twins,
-            .explanation =
-                "Both formats use seven bits for the size of a number. E5M2 has one exponent bit more and a "
-                "bias of 15 instead of 7, so the same value has another code. A byte means nothing without "
-                "its format.",
-            .solver = {sets("code", "126"), sets("format", "e5m2"), acts("toggle 5"), acts("toggle 0")},
-            .near_misses = {NearMiss{"never seen in E4M3",
-                                     {sets("format", "e5m2"), sets("code", "94"), acts("toggle 0")},
-                                     "448 in E4M3"},
-                            NearMiss{"jumped there",
-                                     {sets("code", "126"), sets("format", "e5m2"), sets("code", "95")},
-                                     "built by flipping bits"}}},
-        Exercise{
-            .id = "L1.4",
-            .title = "Reclaim the range",
-            .question =
-                "The Format is Design your own: 4 exponent bits, 3 mantissa bits and a bias of 7. It ends at "
-                "240, as the E4M3 of a widely used FP8 notebook does, but OCP’s E4M3 has the same bits and "
-                "the same bias and ends at 448. Make your format end at 448 with a single control of the tab "
-                "Explore; you may try all its values. If you moved another control, press Reset all first.",
-            .start = {"format=custom", "specials=ieee"},
-            .hints = {"Which codes above 240 exist, and what are they used for?",
-                      "The control is Special values. IEEE gives the whole top exponent to Inf and NaN.",
-                      "With FN only the last code of each sign is NaN, and the seven codes below it are "
-                      "numbers. 448 = 2^8 × 1.75."},
-            .judge = reclaim,
-            .explanation =
-                "240 is where E4M3 would end under IEEE's rule. OCP's E4M3 has no infinity and one NaN code "
-                "for each sign, and gains seven numbers: the largest grows from 240 to 448. The price: an "
-                "overflow can no longer be told from an invalid operation, because both are NaN.",
-            .solver = {sets("specials", "fn")},
-            .near_misses = {NearMiss{"all codes are numbers: 480",
-                                     {sets("specials", "finite")},
-                                     "your own format ends at 448 now"},
-                            NearMiss{"448, but the bias was moved and put back",
-                                     {sets("bias", "6"), sets("specials", "fn"), sets("bias", "7")},
-                                     "moved only the control that is needed"}}},
-    };
-    return kExercises;
+std::span<const NamedJudge> BitsLab::judges() const {
+    static constexpr std::array kJudges = {NamedJudge{"largest", largest}, NamedJudge{"one_bit", one_bit},
+                                           NamedJudge{"twins", twins}, NamedJudge{"reclaim", reclaim}};
+    return kJudges;
 }
 
 }  // namespace fp8lab::bits_lab

@@ -44,7 +44,7 @@ class BitsLab final : public Lab {
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
     void reset() override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
 
     // What the view does; each ends with update().
     void select(std::uint32_t code);

@@ -74,7 +74,7 @@ struct Blocks {
     using Params = blocks::Params;
     static std::vector<table::Row> rows(Params& params);
     static std::span<const table::Experiment<Blocks>> experiments();
-    static std::span<const Exercise> exercises();
+    static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&outcome}; }
     Figure thumbnail() const;
     // The block of an element; of the copy along rows if `by_rows`.

@@ -1,4 +1,4 @@
-// The exercises of L5.
+// The judges of L5's exercises, assets/exercises/delayed.json.
 #include <fmt/format.h>
 
 #include <array>
@@ -130,186 +130,14 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
         .measured = worse ? std::vector<double>{0} : std::vector<double>{}};
 }
 
-Exercise exercise_off_by_one() {
-    return {.id = "L5.1",
-            .title = "Off by one",
-            .question =
-                "In a widely used FP8 notebook (a published Jupyter notebook) the amax grows for 16 steps, "
-                "and nothing saturates. First set Compare, above the figure, to B, to show the notebook’s "
-                "order of operations. Then raise Margin until no step of A, which has the order of "
-                "Transformer Engine, saturates either. The Margin must be 2 or less at the end; Scenario and "
-                "Reducer stay as they are.",
-            .prediction = NumberPrediction{.label = "saturated steps", .max = 16, .initial = 0, .step = 1},
-            .predict =
-                "The amax of a tensor grows for 16 steps. A casts each step to E4M3 with a scale that was "
-                "computed from the steps before, with a margin of 0. In how many of the 16 steps does a "
-                "value saturate?",
-            .covers = {"timeline", "strips"},
-            .start = {"scenario=ramp", "compare=a", "history=8"},
-            .hints = {"Which scale does a step use: a scale that has seen the tensor of this step, or one "
-                      "from the step before?",
-                      "Set Compare, above the figure, to B: the notebook’s order. Then raise Margin.",
-                      "A margin of 1 absorbs a growth of up to 2 from step to step. The largest growth here "
-                      "is 2.06, and it still rounds to 448: the limit is 464 / 448 × 2 = 2.07."},
-            .judge = off_by_one,
-            .explanation =
-                "The notebook records this step’s amax before it computes this step’s scale, so it cannot "
-                "saturate. That is current scaling under the name of delayed scaling.",
-            .solver = {sets("compare", "b"), sets("compare", "ab"), sets("margin", "1")},
-            .near_misses = {NearMiss{"the notebook’s order was never looked at",
-                                     {sets("margin", "1")},
-                                     "B, the notebook’s order, was shown: no step saturates"},
-                            NearMiss{"a margin of 3 is more than is needed",
-                                     {sets("compare", "b"), sets("margin", "3")},
-                                     "the margin is 2 or less"}}};
-}
-
-Exercise exercise_growth() {
-    return {
-        .id = "L5.2",
-        .title = "Growth budget",
-        .question =
-            "In the scenario Growth the amax grows by a constant factor in every step. Set Growth to 1.5 and "
-            "find the smallest whole Margin at which no step of A saturates; then do the same with Growth 3. "
-            "Enter both margins; the lab must also have shown both values of Growth without saturation. "
-            "Scenario and Reducer stay as they are.",
-        .prediction =
-            NumberPrediction{.label = "saturated steps", .unit = "%", .max = 100, .initial = 50, .step = 1},
-        .predict =
-            "The amax of a tensor grows by a factor of 1.5 in each of 24 steps. Each step is cast with a "
-            "scale that was computed from the steps before, with a margin of 0. In what percentage of the 24 "
-            "steps does a value saturate?",
-        .covers = {"timeline", "strips"},
-        .start = {"scenario=growth", "growth=1.5"},
-        .answers = {{.name = "slow", .label = "smallest margin at ×1.5", .unit = ""},
-                    {.name = "fast", .label = "smallest margin at ×3", .unit = ""}},
-        .hints = {"The scale is one step late. By which factor is the upper end of the window too low?",
-                  "The controls are Growth and Margin. Each margin more halves the scale.",
-                  "The smallest margin is log2 of the growth, rounded up: 1 for 1.5, 2 for 3."},
-        .judge = growth_budget,
-        .explanation =
-            "The scale is one step late, so the window is too low by exactly the growth of one step. A "
-            "margin of m leaves room for a factor of 2^m, so the smallest margin is log2 of the growth, "
-            "rounded up.",
-        .solver = {sets("margin", "1"), types("slow", "1"), sets("growth", "3"), sets("margin", "2"),
-                   types("fast", "2")},
-        .near_misses = {
-            NearMiss{"2 is not the smallest at 1.5",
-                     {sets("margin", "2"), types("slow", "2"), sets("growth", "3"), types("fast", "2")},
-                     "smallest margin at ×1.5"},
-            NearMiss{"typed, but not tried",
-                     {types("slow", "1"), types("fast", "2")},
-                     "×1.5 ran without saturation, scenario, reducer and order as at the start"}}};
-}
-
-Exercise exercise_idle_slider() {
-    return {
-        .id = "L5.3",
-        .title = "The idle slider",
-        .question =
-            "Show that the length of the amax history can have no effect. Choose a Reducer that reads "
-            "the history (max, most recent or percentile) and press Pin A as B: B keeps A’s settings. "
-            "Then change only A’s History, by 8 steps or more. A and B must use the same scale in every "
-            "step, bit for bit; to try another Reducer, choose it for A and pin again.",
-        .prediction = ChoicePrediction{{"max", "most recent", "percentile"}},
-        .predict =
-            "A reducer computes one amax from the history of the last amaxes, and the scale is computed "
-            "from this one amax. With which reducer does the length of the history have no effect?",
-        .conditions_answer = true,
-        .start = {"scenario=spike", "history=16", "cols=4096"},
-        .hints = {"Which reducer never reads more than one slot of the history?",
-                  "Choose a Reducer, press Pin A as B, then move A’s History.",
-                  "Set Reducer to most recent, press Pin A as B, then set History to 64."},
-        .judge = idle_slider,
-        .explanation =
-            "most recent reads slot 0 of the history and nothing else. The slider still moves and every "
-            "amax is still recorded, but no scale depends on the history length.",
-        .solver = {sets("algo", "most_recent"), acts("pin"), sets("history", "64")},
-        .near_misses = {
-            NearMiss{
-                "max looks back", {acts("pin"), sets("history", "64")}, "both use the reducer most recent"},
-            NearMiss{"only 4 apart",
-                     {sets("algo", "most_recent"), acts("pin"), sets("history", "20")},
-                     "format, margin, interval and order are the same, the history differs by 8 or more"}}};
-}
-
-Exercise exercise_stale_scale() {
-    return {
-        .id = "L5.4",
-        .title = "Spike hangover",
-        .question =
-            "The tensor is 64 times larger in one step, step 20, than in the others. Choose Format, Reducer "
-            "and History so that at most 3 % of the elements saturate in step 20, and so that at most 3 % of "
-            "the elements become 0 on average over the 16 steps after it. Scenario, Jump, Tensor and Sigma "
-            "stay as they are.",
-        .prediction =
-            NumberPrediction{.label = "elements that become 0", .unit = "%", .max = 100, .initial = 10},
-        .predict =
-            "A tensor is 64 times larger in one step than in the others. It is cast to E4M3 with delayed "
-            "scaling, with the reducer max and a history of 16 steps. What percentage of its elements "
-            "becomes 0, on average over the 16 steps after this spike?",
-        .covers = {"strips"},
-        .start = {"scenario=spike", "history=16", "cols=4096"},
-        .hints =
-            {"The spike stays in the history for as many steps as the history is long. What does that do "
-             "to the scale?",
-             "A short history saturates more elements in the spike step and turns fewer to 0 after it. Try "
-             "Format and Reducer.",
-             "E5M2 with max and a history of 16, or current scaling. In E4M3 with max no history length does "
-             "both."},
-        .judge = stale_scale,
-        .explanation =
-            "The history length trades one cost for the other: the headroom it happens to have before "
-            "the spike against the steps with too small a scale after it. E5M2 has enough range for both.",
-        .solver = {sets("format", "e5m2")},
-        .near_misses = {NearMiss{"a short history forgets, but clips",
-                                 {sets("history", "1")},
-                                 "at most 3 % saturate in its step"},
-                        NearMiss{"in between it does both a little",
-                                 {sets("history", "4")},
-                                 "at most 3 % saturate in its step"}}};
-}
-
-Exercise exercise_ema() {
-    return {
-        .id = "L5.5",
-        .title = "Average or maximum",
-        .question =
-            "Show that one of two reducers, max or the moving average (EMA), saturates more than twice as "
-            "many elements as the other, as a mean over all steps. Press Pin A as B while A’s Reducer is "
-            "max: B keeps it. Then set A’s Reducer to the moving average (EMA); with the tensors of the "
-            "start nothing else has to be changed. Format and Margin must be the same in A and B.",
-        .prediction = ChoicePrediction{{"EMA", "max", "about the same"}},
-        .predict =
-            "The amax of a tensor fluctuates from step to step. The scale of a step is computed from the "
-            "earlier amaxes, reduced to their maximum (max) or to their moving average (EMA). With which "
-            "reducer do more elements saturate?",
-        .covers = {"timeline", "strips"},
-        .conditions_answer = true,
-        .start = {"scenario=spike", "history=16", "cols=4096"},
-        .hints = {"An amax comes that is larger than usual. Is an average of the earlier ones above or below "
-                  "it?",
-                  "Press Pin A as B while A’s Reducer is max, then change A’s Reducer.",
-                  "Pin with max and a history of 16, then choose moving average (EMA) for A, with an EMA "
-                  "weight of 0.9."},
-        .judge = ema_trap,
-        .explanation =
-            "The average is below every amax that is larger than usual, and each of these saturates: in "
-            "10 of the 40 steps, against 5 with max. A scale has to fit the largest tensor, not the "
-            "usual one.",
-        .solver = {acts("pin"), sets("algo", "ema")},
-        .near_misses = {NearMiss{"B is not pinned", {sets("algo", "ema")}, "A: EMA, B: max, pinned"},
-                        NearMiss{"EMA with a margin that max does not have",
-                                 {acts("pin"), sets("algo", "ema"), sets("margin", "4")},
-                                 "same format and margin, both in Transformer Engine’s order"}}};
-}
-
 }  // namespace
 
-std::span<const Exercise> DelayedLab::exercises() const {
-    static const std::array kExercises = {exercise_off_by_one(), exercise_growth(), exercise_idle_slider(),
-                                          exercise_stale_scale(), exercise_ema()};
-    return kExercises;
+std::span<const NamedJudge> DelayedLab::judges() const {
+    static constexpr std::array kJudges = {
+        NamedJudge{"off_by_one", off_by_one}, NamedJudge{"growth_budget", growth_budget},
+        NamedJudge{"idle_slider", idle_slider}, NamedJudge{"stale_scale", stale_scale},
+        NamedJudge{"ema_trap", ema_trap}};
+    return kJudges;
 }
 
 }  // namespace fp8lab::delayed

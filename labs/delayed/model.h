@@ -79,7 +79,7 @@ class DelayedLab final : public Lab {
     void reset() override;
     bool busy() const override { return job_.busy(); }
     void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
-    std::span<const Exercise> exercises() const override;  // exercises.cpp
+    std::span<const NamedJudge> judges() const override;  // exercises.cpp
 
     void go_to(int step);  // clamped to the series
 

@@ -61,7 +61,7 @@ struct RoundingError {
     using Params = error::Params;
     static std::vector<table::Row> rows(Params& params);
     static std::span<const table::Experiment<RoundingError>> experiments();
-    static std::span<const Exercise> exercises();
+    static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&outcome}; }
     Figure thumbnail() const;
 

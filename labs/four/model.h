@@ -87,7 +87,7 @@ class FourLab final : public Lab {
     std::vector<Figure> figures() const override;
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool busy() const override { return casts_.busy() || means_.busy(); }
     void set_wake(std::function<void()> wake) override;
     void reset() override;

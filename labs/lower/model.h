@@ -58,7 +58,7 @@ class LowerLab final : public Lab {
     std::vector<std::string> figure_ids() const override;
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;  // those of other experiments are NaN
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool busy() const override;
     void set_wake(std::function<void()> wake) override;
     void reset() override;

@@ -84,7 +84,7 @@ struct Memory {
     explicit Memory(Backends backends = {});
     std::vector<table::Row> rows(Params& params) const;
     static std::span<const table::Experiment<Memory>> experiments();
-    static std::span<const Exercise> exercises();
+    static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&live, &outcome}; }
     Figure thumbnail() const;
     void settle();

@@ -60,7 +60,7 @@ struct Ruler {
     using Params = ruler::Params;
     static std::vector<table::Row> rows(Params& params);
     static std::span<const table::Experiment<Ruler>> experiments();
-    static std::span<const Exercise> exercises();
+    static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&outcome}; }
     Figure thumbnail() const;
 

@@ -33,7 +33,7 @@ class SpeedLab : public Lab {
     std::string device() const override;
     void set_wake(std::function<void()> wake) override;
     void reset() override;
-    std::span<const Exercise> exercises() const override;  // none without a recording
+    std::span<const NamedJudge> judges() const override;  // none without a recording
     bool busy() const override { return live_.busy(); }
 
     // What a slider or the disc asks for: of a recording the nearest recorded value. At another N the K of the

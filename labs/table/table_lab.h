@@ -6,7 +6,7 @@
 //       struct Params { ... };                                  // what fields change; Params{} is what reset() gives
 //       std::vector<Row> rows(Params&) const;                   // the table of fields; may be static
 //       static std::span<const Experiment<Ruler>> experiments();  // one, or as many as the field "experiment" has
-//       static std::span<const Exercise> exercises();           // optional
+//       static std::span<const NamedJudge> judges();            // optional
 //       std::vector<Part*> parts();                             // what is computed, in this order
 //       Figure thumbnail() const;
 //       void settle();                          // optional: changes parameters that the others rule out
@@ -66,9 +66,9 @@ class TableLab final : public Lab {
     std::vector<std::string> figure_ids() const override;
     Figure thumbnail() const override { return model_.thumbnail(); }
     std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override {
-        if constexpr (requires { M::exercises(); })
-            return M::exercises();
+    std::span<const NamedJudge> judges() const override {
+        if constexpr (requires { M::judges(); })
+            return M::judges();
         else
             return {};
     }

@@ -1,4 +1,5 @@
-// The exercises of L8, judged from finished runs that no change interrupted (TrainLab::record()).
+// The judges of L8's exercises, assets/exercises/train.json. They judge finished runs that no change
+// interrupted (TrainLab::record()).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +7,6 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/lesson/runs.h"
 #include "labs/train/model.h"
 
 namespace fp8lab::train {
@@ -121,121 +121,11 @@ Verdict without_master_weights(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const Exercise> TrainLab::exercises() const {
-    static const std::array kExercises = {
-        Exercise{
-            .id = "L8.1",
-            .title = "Twins",
-            .question = "Train the same network twice from the same start and on the same batches, arm A in "
-                        "BF16 and arm B in FP8, for 2,000 steps. Everything is set already: press Run and "
-                        "change nothing until the training has ended.",
-            .prediction = ChoicePrediction{{"below 1 %", "1 to 5 %", "5 to 20 %", "more, or it diverges"}},
-            .predict =
-                "The same network is trained in BF16 (arm A) and in FP8 with delayed scaling (arm B) for "
-                "2,000 steps. By how many percent will the mean losses of the last 100 steps differ?",
-            .covers = {"loss", "gap"},
-            .hints = {"Everything is set already.", "Press Run, below the curves, or the Space key.",
-                      "Press Run and wait for step 2,000. Change nothing meanwhile."},
-            .judge = twins,
-            .explanation = with_runs(
-                "Here FP8 with delayed scaling ends {runs L8 delayed gap_pct mean} % above BF16 in the "
-                "mean of ten seeds on one CPU, and another seed is expected at "
-                "{runs L8 delayed gap_pct interval} %: neither identical nor broken. FP32 is expected at "
-                "{runs L8 fp32 gap_pct interval} %. Both arms had the same initial weights, batches and "
-                "optimiser. This loss falls towards 0, so the gap relative to it has no fixed limit; "
-                "published FP8 runs of language models end within 1 % of BF16."),
-            .solver = {acts("run")},
-            .near_misses = {NearMiss{"200 steps only",
-                                     {sets("steps", "200"), acts("run")},
-                                     "2,000 steps, unchanged on the way"},
-                            NearMiss{"both arms in BF16",
-                                     {sets("arm_b", "bf16"), acts("run")},
-                                     "A in BF16, B in FP8 in all layers, no other options"},
-                            NearMiss{"every layer of arm B kept in BF16",
-                                     {sets("options", "wide=1+2+3"), acts("run")},
-                                     "A in BF16, B in FP8 in all layers, no other options"}}},
-        Exercise{
-            .id = "L8.2",
-            .title = "The curve lies",
-            .question =
-                "Choose a recipe from the menu Arm B with two properties. At least 30 % of the "
-                "elements of one of the gradient tensors dy1, dy2, dy3 become 0 in the cast, as a "
-                "mean over the run. The loss of arm B (mean of the last 100 steps) differs from that "
-                "of arm A by at most 5 %. Press Run and change nothing until step 2,000; you may train "
-                "as often as you like. Then compare the underflow with the lost L1 in the table.",
-            .hints = {"What keeps small gradients inside the format’s window?",
-                      "The control is Arm B. One of the FP8 recipes has no scale at all.",
-                      "Arm B: FP8 HYBRID, no scaling. About a third of dy1’s elements become 0."},
-            .judge = curve_lies,
-            .explanation = with_runs(
-                "About a third of dy1’s elements became 0: {runs L8 unscaled dy1_zero_pct interval} % are "
-                "expected with any seed. They were the smallest: together "
-                "{runs L8 unscaled dy1_lost_l1_pct interval} % of its absolute sum and "
-                "{runs L8 unscaled dy1_lost_energy_pct interval} % of its energy, means of the run. So the "
-                "weight gradient hardly changes, and neither does the loss. Underflow is an early warning: "
-                "as gradients shrink, larger elements become 0 too and the lost share grows."),
-            .solver = {sets("arm_b", "unscaled"), acts("run")},
-            .near_misses = {NearMiss{"scaled: nothing is lost",
-                                     {acts("run")},
-                                     "30 % or more of a gradient’s elements became 0"},
-                            NearMiss{"lost, and the loss shows it",
-                                     {sets("arm_b", "unscaled"), sets("bwd", "e4m3"), acts("run")},
-                                     "the loss within 5 % of BF16"}}},
-        Exercise{
-            .id = "L8.3",
-            .title = "One control repairs",
-            .question = "At the start arm B casts all tensors to E4M3 without a scale, and its loss ends far "
-                        "above that of arm A, BF16. Change exactly one control of arm B’s recipe: Arm B "
-                        "itself, or one control in the group More: casts; after a wrong try set that control "
-                        "back first. Then train for 2,000 steps: the loss of arm B (mean of the last 100 "
-                        "steps) must end at most 5 % above that of arm A.",
-            .start = {"arm_b=unscaled", "fwd=e4m3", "bwd=e4m3"},
-            .hints =
-                {"Which tensors are too small for E4M3’s window? Look at the underflow in the table below "
-                 "the curves.",
-                 "Look at dy. Either dy needs a format that reaches lower, or a scale that makes dy larger.",
-                 "Set Format of dy to E5M2, which reaches 128 times lower than E4M3. Or set Arm B to FP8 "
-                 "HYBRID, delayed."},
-            .judge = one_control,
-            .explanation =
-                "Most elements of the gradients are too small for E4M3 and become 0. E5M2’s smallest value "
-                "is 128 times smaller; a scale would have brought them into E4M3’s window as well. Either "
-                "alone is enough.",
-            .solver = {sets("bwd", "e5m2"), acts("run")},
-            .near_misses = {NearMiss{"two controls",
-                                     {sets("bwd", "e5m2"), sets("arm_b", "delayed"), acts("run")},
-                                     "one control of B’s recipe changed"},
-                            NearMiss{"a control that does nothing here",
-                                     {sets("margin", "1"), acts("run")},
-                                     "the loss at most 5 % above BF16"}}},
-        Exercise{
-            .id = "L8.4",
-            .title = "Without master weights",
-            .question = "Set Master weights (in the group More: casts) to none: the FP8 weights themselves "
-                        "then take the updates. Train for 2,000 steps with Weight update nearest and for "
-                        "2,000 steps with Weight update stochastic, all other settings alike. Compared with "
-                        "arm A, BF16, the loss of arm B (mean of the last 100 steps) must end at 3 times or "
-                        "more with nearest, and at most 20 % higher with stochastic.",
-            .hints = {"How large is an update compared with the gap between two FP8 values?",
-                      "The controls are Master weights and Weight update, in the group More: casts.",
-                      "Set Master weights to none and press Run. Then set Weight update to stochastic and "
-                      "run again."},
-            .judge = without_master_weights,
-            .explanation =
-                "An update smaller than half a gap rounds back to the old weight: nothing is learnt. "
-                "Stochastic rounding moves the weight by a whole gap in a few of the steps, and on average "
-                "by exactly the update.",
-            .solver = {sets("master", "none"), acts("run"), sets("round_update", "stochastic"), acts("run")},
-            .near_misses = {NearMiss{
-                                "only the stochastic run",
-                                {sets("master", "none"), sets("round_update", "stochastic"), acts("run")},
-                                "2,000 steps without master weights, nearest: loss 3× BF16’s or more"},
-                            NearMiss{"another learning rate",
-                                     {sets("master", "none"), acts("run"), sets("round_update", "stochastic"),
-                                      sets("lr", "0.001"), acts("run")},
-                                     "no other setting differs between the two runs"}}},
-    };
-    return kExercises;
+std::span<const NamedJudge> TrainLab::judges() const {
+    static constexpr std::array kJudges = {NamedJudge{"twins", twins}, NamedJudge{"curve_lies", curve_lies},
+                                           NamedJudge{"one_control", one_control},
+                                           NamedJudge{"without_master_weights", without_master_weights}};
+    return kJudges;
 }
 
 }  // namespace fp8lab::train

@@ -46,7 +46,7 @@ class TrainLab : public Lab {
     void advance(int steps) override;
     void set_wake(std::function<void()> wake) override;
     void reset() override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool live() const override { return true; }
     bool can_poison() const override { return true; }
     bool busy() const override { return running() || (finished() && !complete()); }

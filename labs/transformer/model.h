@@ -52,7 +52,7 @@ class TransformerLab final : public Lab {
     void advance(int steps) override;
     void set_wake(std::function<void()> wake) override { wake_ = std::move(wake); }
     void reset() override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool live() const override { return true; }
     bool busy() const override;
     // The series of a run at rest that follows from its settings, also of one that is not at its end.

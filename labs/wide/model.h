@@ -42,7 +42,7 @@ struct Wide {
     static std::vector<table::Row> rows(Params& params);
     // "attention": "mass", "keys"; "swiglu": "timeline", "quadratic", "pair"; "optimiser": "forget", "gap", "cliff".
     static std::span<const table::Experiment<Wide>> experiments();
-    static std::span<const Exercise> exercises();
+    static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&attention, &sweep, &swiglu, &optimiser}; }
     Figure thumbnail() const;
     void settle();

@@ -23,7 +23,7 @@ class WindowLab final : public Lab {
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
     void reset() override;
-    std::span<const Exercise> exercises() const override;  // exercises.cpp
+    std::span<const NamedJudge> judges() const override;  // exercises.cpp
     bool busy() const override { return job_.busy(); }
     void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
 

@@ -56,7 +56,7 @@ class WorkbenchLab final : public Lab {
     std::vector<std::string> figure_ids() const override;
     Figure thumbnail() const override;
     std::vector<Metric> metrics() const override;
-    std::span<const Exercise> exercises() const override;
+    std::span<const NamedJudge> judges() const override;
     bool busy() const override { return run_.running() || detail_job_.busy(); }
     bool stale() const override { return false; }  // the table fills while it is read
     void set_wake(std::function<void()> wake) override;

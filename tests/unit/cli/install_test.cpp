@@ -30,6 +30,12 @@ void check_program(const fs::path& root) {
     fs::remove_all(root / "share/fp8lab/series");
     CHECK(fp8lab("run L5 --set scenario=ramp", "", program).code == 4);
 
+    CHECK(fp8lab("list exercises", "", program).out == fp8lab("list exercises").out);
+    fs::remove(root / "share/fp8lab/exercises/delayed.json");
+    const Finished none = fp8lab("list exercises", "", program);
+    CHECK(none.code == 4);
+    CHECK(none.err.find("exercises/delayed.json") != std::string::npos);
+
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
     const bool has_window = doctor.out.find("FP8LAB_GUI=OFF") == std::string::npos;

@@ -29,6 +29,29 @@ const Recording& h200() {
 
 }  // namespace
 
+// assets/exercises/speed.json has them as text.
+TEST_CASE("L9, recorded: the numbers in hints and solvers of the exercises are the recording's") {
+    const SpeedLab lab;
+    const auto& step = lab.outcome().step;
+    const std::string source = "source=" + lab.params().source;
+    const auto all = lab.exercises();
+    REQUIRE(all.size() == 5);
+    for (const Exercise& exercise : all) CHECK(exercise.start[0] == source);
+
+    const auto enough = static_cast<int>(lab.outcome().sweep.m_at_1_5);
+    CHECK(all[0].hints[2] == fmt::format("Go to M = {}, then to M = {}.", enough / 2, enough));
+    CHECK(all[0].solver ==
+          std::vector{sets("m", std::to_string(enough / 2)), sets("m", std::to_string(enough))});
+
+    CHECK(all[3].hints[2] == fmt::format("f is {:.3f} and r is {:.2f}. For the best case let r be infinite.",
+                                         step.share, step.ratio));
+    const auto two = [](double value) { return fmt::format("{:.2f}", value); };
+    CHECK(all[3].solver ==
+          std::vector{types("speedup", two(step.amdahl)), types("ceiling", two(step.ceiling))});
+    CHECK(all[3].near_misses[0].events[0] == types("speedup", two(step.ratio)));
+    CHECK(all[3].near_misses[1].events[1] == types("ceiling", two(1 / step.share)));
+}
+
 TEST_CASE("L9, recorded: Amdahl's law is within 3 % of every delayed step from batch 4096 on") {
     int steps = 0;
     for (const RecordedStep& step : h200().steps) {
