@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const auto fields =
             memory::fields_of_config({reinterpret_cast<const char*>(data), size}, "config.json");
         set_fields(lab, fields);
-        if (!std::isfinite(lab.outcome().parameters) || lab.outcome().parameters <= 0) std::abort();
+        if (!std::isfinite(lab->outcome->parameters) || lab->outcome->parameters <= 0) std::abort();
     } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) std::abort();
     }
