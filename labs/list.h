@@ -5,17 +5,17 @@
 #include "labs/lab.h"
 
 #define FP8LAB_LABS(LAB) \
-    LAB(bits_lab)        \
+    LAB(bits)            \
     LAB(ruler)           \
     LAB(error)           \
-    LAB(window_lab)      \
+    LAB(window)          \
     LAB(delayed)         \
     LAB(blocks)          \
     LAB(adding)          \
     LAB(train)           \
     LAB(speed)           \
     LAB(memory)          \
-    LAB(lower_lab)       \
+    LAB(lower)           \
     LAB(four)            \
     LAB(transformer)     \
     LAB(wide)            \

@@ -29,7 +29,7 @@ std::span<const LabEntry> lab_registry() {
 }
 
 const LabEntry& find_lab(std::string_view name, std::string_view where) {
-    const std::string wanted = lower(name);
+    const std::string wanted = lower_case(name);
     const int number = number_of(wanted);
     for (const LabEntry& entry : lab_registry()) {
         if (entry.id == wanted || (number > 0 && entry.number == number)) return entry;

@@ -69,7 +69,8 @@ class Program:
         text = text.replace(self.device, "DEVICE")
         text = re.sub(r'("version": ")[^"]*|(name="version" value=")[^"]*|(^# version: ).*',
                       lambda m: next(g for g in m.groups() if g) + "VERSION", text, flags=re.MULTILINE)
-        text = re.sub(r"^\w+: (?:step \d+ of|the experiment of) .*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(r"^\w+: (?:step \d+ of|the experiment of|\d+ of \d+ files).*\n", "", text, flags=re.MULTILINE)
+        text = re.sub(r"/\S*/assets/models/", "MODELS/", text)  # the program's own folder
         return re.sub(r'("(?:step_ms_\w+|steps_per_second)": \{\s*"unit": "[^"]*",\s*"value": ).*', r"\1TIME", text)
 
     def said(self, arguments, cwd):

@@ -12,7 +12,7 @@
 #include "core/nn/ops/token_loss.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/tasks.h"
-#include "core/train/checkpoint.h"
+#include "core/trainer/checkpoint.h"
 
 namespace fp8lab::test {
 

@@ -165,11 +165,12 @@ std::vector<float> decode_from(const FormatInfo& format, std::span<const std::by
     }
     std::vector<Code> codes(bytes.size() / sizeof(Code));
     if (!bytes.empty()) std::memcpy(codes.data(), bytes.data(), bytes.size());
-    const std::uint32_t used = bits(format) > 16 ? ~0U << (32 - bits(format)) : (1U << bits(format)) - 1;
+    const std::uint32_t used =
+        width_bits(format) > 16 ? ~0U << (32 - width_bits(format)) : (1U << width_bits(format)) - 1;
     for (std::size_t i = 0; i < codes.size(); ++i) {
         if ((codes[i] & ~used) == 0) continue;
         throw input_error(where, fmt::format("byte {}: 0x{:X} is no {} code, which has {} bits",
-                                             i * sizeof(Code), codes[i], format.name, bits(format)));
+                                             i * sizeof(Code), codes[i], format.name, width_bits(format)));
     }
     std::vector<float> values(codes.size());
     parallel_for(codes.size(), kGrain, [&](std::size_t begin, std::size_t end) {

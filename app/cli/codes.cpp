@@ -16,13 +16,13 @@ std::string binary(std::uint32_t field, int width) {
 }
 
 void print_codes(const FormatInfo& format, bool csv) {
-    if (bits(format) > 16) {
+    if (width_bits(format) > 16) {
         throw usage_error("codes", fmt::format("{} has 2^{} codes; formats of up to 16 bits are listed",
-                                               format.name, bits(format)));
+                                               format.name, width_bits(format)));
     }
-    const int hex_digits = (bits(format) + 3) / 4;
+    const int hex_digits = (width_bits(format) + 3) / 4;
     if (csv) fmt::print("code,sign,exponent,mantissa,class,value\n");
-    for (std::uint32_t code = 0; code < 1U << bits(format); ++code) {
+    for (std::uint32_t code = 0; code < 1U << width_bits(format); ++code) {
         const CodeFields fields = split(format, code);
         const std::string sign = binary(fields.sign, format.is_signed ? 1 : 0);
         const std::string exponent = binary(fields.exponent, format.exponent_bits);
@@ -34,8 +34,8 @@ void print_codes(const FormatInfo& format, bool csv) {
                        value);
         } else {
             const std::string all = fmt::format("{} {} {}", sign, exponent, mantissa);
-            fmt::print("0x{:0{}X}  {:<{}}  {:<9}  {}\n", code, hex_digits, all, bits(format) + 2, code_class,
-                       value);
+            fmt::print("0x{:0{}X}  {:<{}}  {:<9}  {}\n", code, hex_digits, all, width_bits(format) + 2,
+                       code_class, value);
         }
     }
 }

@@ -31,8 +31,8 @@ void print_table(const std::vector<FormatInfo>& chosen) {
                "distinct", "inf", "nan", "overflows", "roundoff");
     for (const FormatInfo& f : chosen) {
         const CodeCounts codes = count_codes(f);
-        fmt::print(kRow, f.name, bits(f), fmt::format("{}/{}", f.exponent_bits, f.mantissa_bits), f.bias,
-                   brief(max_finite(f)), brief(min_normal(f)), brief(min_subnormal(f)), codes.finite,
+        fmt::print(kRow, f.name, width_bits(f), fmt::format("{}/{}", f.exponent_bits, f.mantissa_bits),
+                   f.bias, brief(max_finite(f)), brief(min_normal(f)), brief(min_subnormal(f)), codes.finite,
                    codes.distinct, codes.infinities, codes.nans, threshold_text(f), brief(unit_roundoff(f)));
     }
 }
@@ -41,7 +41,7 @@ nlohmann::json to_json(const FormatInfo& f) {
     const CodeCounts codes = count_codes(f);
     const OverflowThreshold threshold = overflow_threshold(f);
     return {{"name", f.name},
-            {"bits", bits(f)},
+            {"bits", width_bits(f)},
             {"storage_bytes", storage_bytes(f)},
             {"exponent_bits", f.exponent_bits},
             {"mantissa_bits", f.mantissa_bits},

@@ -30,8 +30,8 @@ std::vector<ListEntry> lab_entries() {
 std::vector<ListEntry> format_entries() {
     std::vector<ListEntry> out;
     for (const FormatInfo& format : formats())
-        out.push_back({std::string(format.name),
-                       fmt::format("{} bits, largest {}", bits(format), format_number(max_finite(format)))});
+        out.push_back({std::string(format.name), fmt::format("{} bits, largest {}", width_bits(format),
+                                                             format_number(max_finite(format)))});
     return out;
 }
 

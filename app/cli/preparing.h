@@ -5,7 +5,7 @@
 
 #include "core/base/stop.h"
 #include "core/files/progress_line.h"
-#include "core/train/preparation.h"
+#include "core/trainer/preparation.h"
 
 namespace fp8lab::cli {
 

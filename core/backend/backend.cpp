@@ -12,7 +12,7 @@
 #include "core/files/files.h"
 #include "core/formats/codec.h"
 #include "core/threads/parallel.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 
 namespace fp8lab {
 namespace {

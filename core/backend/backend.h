@@ -17,7 +17,7 @@
 #include "core/base/result.h"
 #include "core/formats/self_test.h"
 #include "core/nn/trainer.h"
-#include "core/train/preparation.h"
+#include "core/trainer/preparation.h"
 
 namespace fp8lab {
 

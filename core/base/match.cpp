@@ -32,7 +32,7 @@ int word_score(std::string_view word, std::string_view text, bool gaps) {
 
 }  // namespace
 
-std::string lower(std::string_view text) {
+std::string lower_case(std::string_view text) {
     std::string result(text);
     for (char& c : result)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -40,7 +40,7 @@ std::string lower(std::string_view text) {
 }
 
 int match_score(std::string_view query, std::string_view text, bool gaps) {
-    const std::string needle = lower(query), hay = lower(text);
+    const std::string needle = lower_case(query), hay = lower_case(text);
     std::string_view rest = needle;
     int score = 1;
     while (true) {

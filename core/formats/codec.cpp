@@ -127,7 +127,7 @@ std::string_view to_string(Rounding rounding) { return name_in(kRoundings, round
 std::string_view to_string(Overflow overflow) { return name_in(kOverflows, overflow); }
 
 Overflow default_overflow(const FormatInfo& format) {
-    return bits(format) <= 8 ? Overflow::saturate : Overflow::nonsaturate;
+    return width_bits(format) <= 8 ? Overflow::saturate : Overflow::nonsaturate;
 }
 Rounding default_rounding(const FormatInfo& format) { return roundings(format).front(); }
 
@@ -145,7 +145,7 @@ CodecRow make_row(const FormatInfo& format, Rounding rounding, Overflow overflow
     row.rounding = rounding;
     row.sign_rule = sign_rule(format);
     row.magnitude_bits = format.exponent_bits + format.mantissa_bits;
-    row.align = bits(format) > 16 ? 32 - bits(format) : 0;
+    row.align = width_bits(format) > 16 ? 32 - width_bits(format) : 0;
     row.discard = 23 - format.mantissa_bits;
     // E8M0's field is float32's own: nothing to rebias, no smallest normal value.
     row.min_exponent = scale ? 0 : 128 - format.bias;

@@ -39,7 +39,7 @@ bool is_integer(const FormatInfo& format) { return format.kind == Kind::integer;
 int magnitude_bits(const FormatInfo& format) { return format.exponent_bits + format.mantissa_bits; }
 
 // Codes of 17 to 32 bits stand at the top of 32 (TF32 in a float32 pattern).
-int alignment(const FormatInfo& format) { return bits(format) > 16 ? 32 - bits(format) : 0; }
+int alignment(const FormatInfo& format) { return width_bits(format) > 16 ? 32 - width_bits(format) : 0; }
 
 // The largest finite magnitude, right-aligned, and how many magnitude codes above it there are.
 std::uint32_t max_magnitude(const FormatInfo& format) {
@@ -76,7 +76,7 @@ void require(bool holds, std::string_view why) {
 std::span<const FormatInfo> formats() { return kFormats; }
 
 const FormatInfo& find_format(std::string_view name, std::string_view where) {
-    const std::string wanted = lower(name);
+    const std::string wanted = lower_case(name);
     for (const FormatInfo& format : kFormats) {
         if (format.name == wanted) return format;
     }
@@ -100,10 +100,10 @@ FormatInfo custom_format(int exponent_bits, int mantissa_bits, int bias, Special
 }
 
 bool is_fp8(const FormatInfo& format) {
-    return format.kind == Kind::floating && format.is_signed && bits(format) == 8;
+    return format.kind == Kind::floating && format.is_signed && width_bits(format) == 8;
 }
 
-bool is_element(const FormatInfo& format) { return format.is_signed && bits(format) <= 8; }
+bool is_element(const FormatInfo& format) { return format.is_signed && width_bits(format) <= 8; }
 
 const FormatInfo& family(const FormatInfo& format) {
     const auto same = [&](const FormatInfo& f) {
@@ -120,7 +120,7 @@ std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vec
         if (property(format)) chosen.push_back(&format);
     std::stable_sort(chosen.begin(), chosen.end(), [](const FormatInfo* a, const FormatInfo* b) {
         const auto order = [](const FormatInfo& f) {
-            return bits(f) <= 8 ? std::pair(8, 0) : std::pair(bits(f), -f.exponent_bits);
+            return width_bits(f) <= 8 ? std::pair(8, 0) : std::pair(width_bits(f), -f.exponent_bits);
         };
         return order(*a) < order(*b);
     });
@@ -129,9 +129,11 @@ std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vec
     return first;
 }
 
-int bits(const FormatInfo& format) { return (format.is_signed ? 1 : 0) + magnitude_bits(format); }
+int width_bits(const FormatInfo& format) { return (format.is_signed ? 1 : 0) + magnitude_bits(format); }
 
-int storage_bytes(const FormatInfo& format) { return bits(format) <= 8 ? 1 : bits(format) <= 16 ? 2 : 4; }
+int storage_bytes(const FormatInfo& format) {
+    return width_bits(format) <= 8 ? 1 : width_bits(format) <= 16 ? 2 : 4;
+}
 
 double max_finite(const FormatInfo& format) { return magnitude_value(format, max_magnitude(format)); }
 
@@ -210,7 +212,7 @@ CodeClass classify(const FormatInfo& format, std::uint32_t code) {
 }
 
 CodeCounts count_codes(const FormatInfo& format) {
-    const std::int64_t total = std::int64_t{1} << bits(format);
+    const std::int64_t total = std::int64_t{1} << width_bits(format);
     const std::int64_t mantissas = std::int64_t{1} << format.mantissa_bits;
     if (is_integer(format)) return {total, total, total, 0, 0, 0};
     if (is_scale(format)) return {total, total - 1, total - 1, 0, 1, 0};
@@ -237,7 +239,7 @@ double value_of(const FormatInfo& format, std::uint32_t code) {
 }
 
 std::vector<CodeValue> positive_values(const FormatInfo& format) {
-    if (bits(format) > 16) {
+    if (width_bits(format) > 16) {
         throw usage_error("positive values",
                           std::string(format.name) + " has too many codes to list; 16 bits at most");
     }

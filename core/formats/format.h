@@ -28,7 +28,7 @@ enum class Specials {
 };
 
 // Value of a floating code: (-1)^s 2^(e - bias) (1 + m / 2^M) for e > 0, (-1)^s 2^(1 - bias) m / 2^M for e = 0.
-// Codes are the low `bits(format)` bits of a uint32: sign, exponent, mantissa from the top. Codes of 17 to 32 bits are
+// Codes are the low `width_bits(format)` bits of a uint32: sign, exponent, mantissa from the top. Codes of 17 to 32 bits are
 // kept in the top bits instead: TF32's code is the float32 pattern whose low 13 bits are 0, as the hardware keeps it.
 // INT8 is the row without exponent bits (step 2^(1 - bias - M) = 1) and in two's complement.
 struct FormatInfo {
@@ -66,7 +66,7 @@ const FormatInfo& family(const FormatInfo& format);
 std::vector<Choice> format_choices(bool (*property)(const FormatInfo&), std::vector<Choice> first = {});
 
 // Derived facts. All exact: every value of every format up to 32 bits is a double.
-int bits(const FormatInfo& format);                // 8 for E4M3; 19 for TF32
+int width_bits(const FormatInfo& format);          // 8 for E4M3; 19 for TF32
 int storage_bytes(const FormatInfo& format);       // 1, 2 or 4: what `cast` writes for one code
 double max_finite(const FormatInfo& format);       // 448
 std::uint32_t max_code(const FormatInfo& format);  // 0x7E

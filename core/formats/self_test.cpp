@@ -36,9 +36,9 @@ SelfCheckOutcome check_edges(const GoldenConversion& to, std::size_t column) {
 // Every code that is a number comes back as itself, every NaN as the canonical one; int8's -128 as -127. FP32
 // has too many codes for a quick check: a stride that is prime visits every exponent with every low bit.
 SelfCheckOutcome check_round_trip(const FormatInfo& format) {
-    const bool wide = bits(format) > 16;
-    const std::uint64_t step = bits(format) == 32 ? 9973 : wide ? 1U << (32 - bits(format)) : 1;
-    const std::uint64_t end = std::uint64_t{1} << (wide ? 32 : bits(format));
+    const bool wide = width_bits(format) > 16;
+    const std::uint64_t step = width_bits(format) == 32 ? 9973 : wide ? 1U << (32 - width_bits(format)) : 1;
+    const std::uint64_t end = std::uint64_t{1} << (wide ? 32 : width_bits(format));
     const CodecRow row = make_row(format, default_rounding(format), Overflow::nonsaturate);
     std::uint64_t differences = 0, cases = 0;
     for (std::uint64_t i = 0; i < end; i += step, ++cases) {

@@ -58,7 +58,7 @@ double kv_bytes_per_token(const KvShape& shape, const LowFormat& format) {
     double scale_bits = 0;  // E8M0 or E4M3, one per block
     if (plan.granularity == Granularity::block32 || plan.granularity == Granularity::block16)
         scale_bits = 8 * static_cast<double>(block_grid(plan, 1, head, Along::cols).count());
-    const double row_bits = static_cast<double>(bits(*plan.format)) * shape.head_dim + scale_bits;
+    const double row_bits = static_cast<double>(width_bits(*plan.format)) * shape.head_dim + scale_bits;
     return 2.0 * shape.layers * shape.heads * row_bits / 8;
 }
 

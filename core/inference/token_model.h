@@ -10,7 +10,7 @@
 #include "core/inference/calibration.h"
 #include "core/inference/lowering.h"
 #include "core/nn/model.h"
-#include "core/train/checkpoint.h"
+#include "core/trainer/checkpoint.h"
 
 namespace fp8lab {
 

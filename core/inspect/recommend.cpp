@@ -33,14 +33,14 @@ double shortfall(const CastOutcome& o, const Demands& d) {
 std::string best_that_loses(const ScanRow& row, std::span<const ScanRecipe> recipes, const Demands& demands) {
     for (std::size_t r = 0; r < recipes.size(); ++r) {
         const CastOutcome& o = row.outcomes[r];
-        const int size = bits(*recipes[r].recipe.fwd);
+        const int size = width_bits(*recipes[r].recipe.fwd);
         if (recipes[r].compared_only || !(o.sqnr_db >= demands.min_sqnr_db) ||
             o.underflow_pct <= demands.max_underflow_pct)
             continue;
         bool best = true;
         int others = 0;
         for (std::size_t i = 0; i < recipes.size(); ++i) {
-            if (i == r || recipes[i].compared_only || bits(*recipes[i].recipe.fwd) != size) continue;
+            if (i == r || recipes[i].compared_only || width_bits(*recipes[i].recipe.fwd) != size) continue;
             ++others;
             best = best && row.outcomes[i].sqnr_db <= o.sqnr_db;
         }

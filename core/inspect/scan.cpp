@@ -62,9 +62,9 @@ void Binades::add(float value) {
 }
 
 bool matches(std::string_view name, std::string_view filter) {
-    const std::string wanted = lower(filter);
-    return lower(name).find(wanted) != std::string::npos ||
-           lower(kind_of(name)).find(wanted) != std::string::npos;
+    const std::string wanted = lower_case(filter);
+    return lower_case(name).find(wanted) != std::string::npos ||
+           lower_case(kind_of(name)).find(wanted) != std::string::npos;
 }
 
 double TensorSummary::binades() const {

@@ -26,7 +26,7 @@ constexpr std::array kListed = {
 };
 
 bool is_compared_only(const Recipe& recipe) {
-    return recipe.base == "int8" || (recipe.scale == ScaleSource::none && bits(*recipe.fwd) <= 8);
+    return recipe.base == "int8" || (recipe.scale == ScaleSource::none && width_bits(*recipe.fwd) <= 8);
 }
 
 }  // namespace

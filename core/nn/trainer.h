@@ -1,5 +1,5 @@
 // The trainer. It is synchronous, starts no thread, and its results depend on no clock: the same seed gives
-// the same numbers, with or without a window. Backends implement it (core/train/cpu_trainer.h on the CPU).
+// the same numbers, with or without a window. Backends implement it (core/trainer/cpu_trainer.h on the CPU).
 #pragma once
 
 #include <array>

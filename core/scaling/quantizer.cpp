@@ -145,7 +145,7 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
     plan.format = backward ? recipe.bwd : recipe.fwd;
     // Formats above 8 bits have range enough: they are cast without a scale, and overflow to Inf as hardware
     // does.
-    const bool wide = bits(*plan.format) > 8;
+    const bool wide = width_bits(*plan.format) > 8;
     plan.scaled = !wide && recipe.scale != ScaleSource::none;
     plan.granularity = plan.scaled ? recipe.granularity : Granularity::tensor;
     plan.square_blocks =
@@ -199,7 +199,8 @@ double bits_per_element(const CastPlan& plan, std::size_t rows, std::size_t cols
     CastPlan stored = plan;
     if (plan.granularity == Granularity::block16) stored.square_blocks = false;
     const auto scales = static_cast<double>(block_grid(stored, rows, cols, Along::cols).count());
-    return bits(*plan.format) + (plan.scaled && n > 0 ? (scales * bits_per_scale + tensor_bits) / n : 0);
+    return width_bits(*plan.format) +
+           (plan.scaled && n > 0 ? (scales * bits_per_scale + tensor_bits) / n : 0);
 }
 
 }  // namespace fp8lab

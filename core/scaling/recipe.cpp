@@ -68,8 +68,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 bool always(const Recipe&) { return true; }
-bool casts(const Recipe& r) { return bits(*r.fwd) < 32; }
-bool casts_to_8_bits_or_less(const Recipe& r) { return bits(*r.fwd) <= 8; }
+bool casts(const Recipe& r) { return width_bits(*r.fwd) < 32; }
+bool casts_to_8_bits_or_less(const Recipe& r) { return width_bits(*r.fwd) <= 8; }
 bool is_delayed(const Recipe& r) { return r.scale == ScaleSource::delayed; }
 bool has_fp32_scale(const Recipe& r) {
     return r.scale != ScaleSource::none && r.granularity != Granularity::block32 &&

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/nn/trainer.h"
-#include "core/train/checkpoint.h"
-#include "core/train/preparation.h"
+#include "core/trainer/checkpoint.h"
+#include "core/trainer/preparation.h"
 #include "kernels/arm/slot.h"
 #include "kernels/casts/emulate.h"
 #include "kernels/gemm/engine.h"

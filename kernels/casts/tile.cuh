@@ -7,9 +7,9 @@
 
 #include "core/base/error.h"
 #include "kernels/casts/held.cuh"
-#include "kernels/casts/parts_tile.cuh"
-#include "kernels/casts/tile_parts.cuh"
-#include "kernels/casts/vector_tile.cuh"
+#include "kernels/casts/many_scales.cuh"
+#include "kernels/casts/side_by_side.cuh"
+#include "kernels/casts/tile_pieces.cuh"
 
 namespace fp8lab::cuda {
 

@@ -1,7 +1,7 @@
 // Rows of a norm in the registers of teams of threads, and the casts of what such a kernel writes.
 #pragma once
 
-#include "kernels/casts/tile_parts.cuh"
+#include "kernels/casts/tile_pieces.cuh"
 #include "kernels/layers/parts.cuh"
 
 namespace fp8lab::cuda {

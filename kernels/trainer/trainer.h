@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "core/nn/trainer.h"
-#include "core/train/preparation.h"
+#include "core/trainer/preparation.h"
 #include "kernels/gemm/engine.h"
 #include "kernels/gemm/gemm.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/nn/model_plan.h"
-#include "core/train/checkpoint.h"
+#include "core/trainer/checkpoint.h"
 #include "kernels/arm/arm_buffers.h"
 #include "kernels/optimizer/parameters.h"
 

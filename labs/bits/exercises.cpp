@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "labs/bits/model.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -88,4 +88,4 @@ std::span<const NamedJudge> BitsLab::judges() const {
     return kJudges;
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/formats/codec.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -32,7 +32,7 @@ const FormatInfo* relative(const FormatInfo& tab, Specials specials) {
 // A tab is a floating-point format with at most 16 bits. A format that differs from an earlier one only in bias and
 // special values is behind its tab.
 bool is_tab(const FormatInfo& format) {
-    if (format.kind != Kind::floating || bits(format) > 16) return false;
+    if (format.kind != Kind::floating || width_bits(format) > 16) return false;
     const FormatInfo& tab = family(format);
     return tab.name == format.name || relative(tab, format.specials) != &format;
 }
@@ -96,7 +96,7 @@ std::vector<Choice> tabs() {
     return out;
 }
 
-std::uint32_t code_mask(const FormatInfo& format) { return (1U << bits(format)) - 1U; }
+std::uint32_t code_mask(const FormatInfo& format) { return (1U << width_bits(format)) - 1U; }
 
 }  // namespace
 
@@ -164,8 +164,8 @@ void BitsLab::update() {
     next.reading = read_code(next.format, code);
     next.map = code_map(next.format, params_.shade);
     next.end = line_end(next.format);
-    next.facts = bits_lab::facts(next.format);
-    next.elsewhere = bits_lab::elsewhere(next.format, code);
+    next.facts = bits::facts(next.format);
+    next.elsewhere = bits::elsewhere(next.format, code);
     params_.code = static_cast<int>(code);
     outcome_ = std::move(next);
 }
@@ -207,7 +207,7 @@ std::vector<Metric> BitsLab::metrics() const {
         {.name = "next_on_the_line", .value = outcome_.end.phantom},
         {.name = "min_normal", .value = min_normal(format)},
         {.name = "min_subnormal", .value = min_subnormal(format)},
-        {.name = "bits", .value = count(bits(format))},
+        {.name = "bits", .value = count(width_bits(format))},
         {.name = "codes", .value = count(counts.total)},
         {.name = "finite_codes", .value = count(counts.finite)},
         {.name = "distinct_values", .value = count(counts.distinct)},
@@ -226,7 +226,7 @@ void BitsLab::select(std::uint32_t code) {
 }
 
 void BitsLab::toggle_bit(int bit) {
-    if (bit < 0 || bit >= bits(outcome_.format)) return;
+    if (bit < 0 || bit >= width_bits(outcome_.format)) return;
     select(outcome_.reading.code ^ (1U << bit));
 }
 
@@ -242,11 +242,11 @@ void BitsLab::perform(std::string_view action) {
 }
 
 void BitsLab::select_format(std::string_view id) {
-    const int width = bits(outcome_.format);
+    const int width = width_bits(outcome_.format);
     params_.format = id;
     if (params_.format == "custom") make_possible(params_);
     const FormatInfo next = format_of(params_);
-    if (bits(next) != width) params_.code = static_cast<int>(max_code(next));
+    if (width_bits(next) != width) params_.code = static_cast<int>(max_code(next));
     update();
 }
 
@@ -290,4 +290,4 @@ std::vector<Choice> BitsLab::specials_choices() const {
 
 LabEntry entry() { return entry_of<BitsLab>(kInfo); }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

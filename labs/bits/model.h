@@ -11,7 +11,7 @@
 #include "labs/bits/model_reading.h"
 #include "labs/lab.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 struct Params {
     std::string format = "e4m3";  // a tab, or custom
@@ -70,4 +70,4 @@ class BitsLab final : public Lab {
     Outcome outcome_;
 };
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -8,7 +8,7 @@
 
 #include "labs/bits/model_reading.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -58,7 +58,7 @@ std::string label_of(const FormatInfo& format, const CodeMap& map, std::uint32_t
 // A row's finite span and what follows it. Codes of one sign ascend in magnitude up to the largest finite
 // one.
 std::string note_text(const FormatInfo& format, std::uint32_t first, std::uint32_t last) {
-    const std::uint32_t sign = format.is_signed ? first & (1U << (bits(format) - 1)) : 0U;
+    const std::uint32_t sign = format.is_signed ? first & (1U << (width_bits(format) - 1)) : 0U;
     const std::uint32_t end = std::min(last, sign | max_code(format));
     if (end < first) return "NaN";
     std::string span = "to " + value_text(exact_value(format, end), 4);
@@ -88,7 +88,7 @@ std::vector<RowNote> notes_of(const FormatInfo& format, const CodeMap& map) {
         if (row % 2 == 1 || row + 1 == positive_rows || map.rows < 16)
             out.push_back({row, text(row), row + 1 == positive_rows});
     if (!format.is_signed || map.rows < 2) return out;
-    const bool has_minus_zero = classify(format, 1U << (bits(format) - 1)) == CodeClass::zero;
+    const bool has_minus_zero = classify(format, 1U << (width_bits(format) - 1)) == CodeClass::zero;
     out.push_back({positive_rows, has_minus_zero ? "\u22120, then negatives" : "NaN, then negatives", false});
     if (map.rows - 1 > positive_rows) out.push_back({map.rows - 1, text(map.rows - 1), false});
     return out;
@@ -119,7 +119,7 @@ void outline(Figure& figure, std::string name, double x0, double y0, double x1, 
 }  // namespace
 
 CodeMap code_map(const FormatInfo& format, std::string_view shade) {
-    const std::uint32_t total = 1U << bits(format);
+    const std::uint32_t total = 1U << width_bits(format);
     CodeMap map;
     map.codes_per_cell = std::max(1U, total / 256U);
     const std::uint32_t cells = total / map.codes_per_cell;
@@ -230,4 +230,4 @@ Figure value_figure(const FormatInfo& format, std::uint32_t code) {
     return figure;
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -9,7 +9,7 @@
 #include "core/figure/figure.h"
 #include "core/formats/format.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 struct MapCell {
     std::uint32_t code = 0;  // the first of codes_per_cell
@@ -48,4 +48,4 @@ Figure map_figure(const FormatInfo& format, const CodeMap& map, std::uint32_t co
 // binade.
 Figure value_figure(const FormatInfo& format, std::uint32_t code);
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

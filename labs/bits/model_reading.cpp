@@ -9,7 +9,7 @@
 
 #include "core/base/units.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -101,7 +101,7 @@ std::string nan_codes_text(const FormatInfo& format, const CodeCounts& counts) {
     const std::uint32_t last = static_cast<std::uint32_t>(counts.total) - 1;
     if (counts.nans == 0) return "";
     if (counts.nans == 1)
-        return code_text(format, format.specials == Specials::fnuz ? 1U << (bits(format) - 1) : last);
+        return code_text(format, format.specials == Specials::fnuz ? 1U << (width_bits(format) - 1) : last);
     const std::uint32_t half = magnitude_mask(format);
     if (counts.nans == 2) return fmt::format("{:X} {:X}", half, last);
     return fmt::format("±{:X}\u2013{:X}", half - static_cast<std::uint32_t>(counts.nans) / 2 + 1, half);
@@ -115,7 +115,7 @@ std::string infinity_codes_text(const FormatInfo& format) {
 }  // namespace
 
 std::string code_text(const FormatInfo& format, std::uint32_t code) {
-    return fmt::format("0x{:0{}X}", code, (bits(format) + 3) / 4);
+    return fmt::format("0x{:0{}X}", code, (width_bits(format) + 3) / 4);
 }
 
 std::string value_text(double value, int digits) {
@@ -170,7 +170,7 @@ Reading read_code(const FormatInfo& format, std::uint32_t code) {
 
 LineEnd line_end(const FormatInfo& format) {
     constexpr std::uint32_t kRows = 8;
-    const std::uint32_t last_code = (1U << bits(format)) - 1U;
+    const std::uint32_t last_code = (1U << width_bits(format)) - 1U;
     const std::uint32_t largest = max_code(format);
     const std::uint32_t after =
         format.specials == Specials::ieee ? 2 : 1;  // Inf and its first NaN, or the one code
@@ -224,7 +224,8 @@ std::vector<Fact> facts(const FormatInfo& format) {
 std::vector<Fact> elsewhere(const FormatInfo& format, std::uint32_t code) {
     std::vector<Fact> out;
     for (const FormatInfo& other : formats()) {
-        const bool told = other.kind == Kind::floating && other.is_signed && bits(other) == bits(format);
+        const bool told =
+            other.kind == Kind::floating && other.is_signed && width_bits(other) == width_bits(format);
         if (!told || other.name == format.name) continue;
         out.push_back({std::string(other.label), value_text(exact_value(other, code)),
                        "max " + value_text(max_finite(other))});
@@ -232,4 +233,4 @@ std::vector<Fact> elsewhere(const FormatInfo& format, std::uint32_t code) {
     return out;
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

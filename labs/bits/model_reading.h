@@ -7,7 +7,7 @@
 
 #include "core/formats/format.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 // value = sign * power * significand, each as it is written and as it comes out. "^" raises what follows up
 // to the next plain space. A part that the format does not have (sign and mantissa of E8M0) is empty.
@@ -65,4 +65,4 @@ std::vector<Fact> facts(const FormatInfo& format);
 // What the same code means in the other formats of this width.
 std::vector<Fact> elsewhere(const FormatInfo& format, std::uint32_t code);
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -11,7 +11,7 @@
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -160,10 +160,10 @@ void BitsView::explore(ui::Context& context, float) {
     facts_table(context, std::string(outcome.format.label) + " in numbers", outcome.facts,
                 {0.32F, 0.40F, 0.28F});
     if (!outcome.elsewhere.empty())
-        facts_table(
-            context,
-            bits(outcome.format) == 8 ? "The same byte in other formats" : "The same code in other formats",
-            outcome.elsewhere, {0.46F, 0.24F, 0.30F});
+        facts_table(context,
+                    width_bits(outcome.format) == 8 ? "The same byte in other formats"
+                                                    : "The same code in other formats",
+                    outcome.elsewhere, {0.46F, 0.24F, 0.30F});
 }
 
 std::span<const ViewKey> BitsView::keys() const {
@@ -192,4 +192,4 @@ std::unique_ptr<LabView> make_view(Lab& lab) {
     return std::make_unique<BitsView>(dynamic_cast<BitsLab&>(lab));
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -8,7 +8,7 @@
 #include "labs/bits/model.h"
 #include "labs/view.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 class BitsView final : public LabView {
   public:
@@ -32,4 +32,4 @@ class BitsView final : public LabView {
     std::optional<std::uint32_t> answered_;  // the code that the answer is about; none: it was refused
 };
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -8,7 +8,7 @@
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -144,4 +144,4 @@ void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
     ui::stroke_rect(context, ui::inset(here, -context.px(2)), {Role::text}, 0, 3);
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -8,7 +8,7 @@
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 namespace {
 
@@ -191,7 +191,7 @@ float line_end_width(const Context& context, const BitsLab& lab) {
 float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact) {
     const float value_width = context.px(area.width() < context.px(700) ? 190 : 212);
     std::vector<Group> groups = groups_of(lab.outcome());
-    const int bit_count = bits(lab.outcome().format);
+    const int bit_count = width_bits(lab.outcome().format);
     const float room = (area.width() - value_width) / context.scale - 32;
     const RowMetrics row = row_metrics(bit_count, static_cast<int>(groups.size()), room, compact);
 
@@ -265,4 +265,4 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
         ui::text_mid(context, {area.x0, y}, end.notes[i], {i == 0 ? Role::text : Role::muted}, kSans13);
 }
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

@@ -4,7 +4,7 @@
 #include "labs/bits/model.h"
 #include "labs/ui/context.h"
 
-namespace fp8lab::bits_lab {
+namespace fp8lab::bits {
 
 // Bits with their fields, and the value beside them, the arithmetic below. `last_bit`, the one toggled last,
 // is outlined. Returns the y of its lower end.
@@ -14,4 +14,4 @@ void draw_map(ui::Context& context, BitsLab& lab, Rect area, bool with_notes);
 float line_end_width(const ui::Context& context, const BitsLab& lab);
 void draw_line_end(ui::Context& context, BitsLab& lab, Rect area);
 
-}  // namespace fp8lab::bits_lab
+}  // namespace fp8lab::bits

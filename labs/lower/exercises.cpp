@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "labs/lower/model.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 std::vector<std::string> percent(double value) {
@@ -166,4 +166,4 @@ std::span<const NamedJudge> LowerLab::judges() const {
     return kJudges;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

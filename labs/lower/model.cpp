@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "labs/seeded.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 constexpr LabInfo kInfo = {
@@ -217,4 +217,4 @@ Figure LowerLab::thumbnail() const {
 
 LabEntry entry() { return entry_of<LowerLab>(kInfo); }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -13,7 +13,7 @@
 #include "labs/lower/model_outcome.h"
 #include "labs/lower/model_ranges.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 
 struct Params {
     std::string experiment = "mix";  // "mix", "ranges", "cascade", "kv"
@@ -120,4 +120,4 @@ std::string outputs_title(const Outcome& outcome);
 std::string divergence_text(double value);
 Marker marker_of(const LowFormat& format);
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

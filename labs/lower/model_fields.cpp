@@ -5,7 +5,7 @@
 
 #include "labs/lower/model.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 std::vector<Choice> choices_of(const std::vector<const LowFormat*>& formats, std::vector<Choice> first = {}) {
@@ -202,4 +202,4 @@ std::vector<Field> LowerLab::fields_of(Params& p) {
     return out;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

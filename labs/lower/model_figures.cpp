@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "labs/lower/model.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 constexpr Range kBits{3.85, 16.25};
@@ -245,4 +245,4 @@ std::string outputs_title(const Outcome& o) {
     return title;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -13,7 +13,7 @@
 #include "core/inference/rescale.h"
 #include "core/tensors/file.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 constexpr std::size_t kOutlierChannels = 4, kRandomRows = 64, kRandomTrainRows = 512;
@@ -127,4 +127,4 @@ std::shared_ptr<const Setup> make_setup(const SetupSpec& spec, const std::shared
     return out;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

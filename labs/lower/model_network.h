@@ -8,7 +8,7 @@
 #include "core/inference/lowering.h"
 #include "core/inference/score.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 
 struct NetworkSpec {
     std::string network = "digits";  // "digits", "digits-2", "digits-3" (seeds 1 to 3), "teacher", "own"
@@ -58,4 +58,4 @@ std::shared_ptr<const Setup> make_setup(const SetupSpec& spec, const std::shared
 // The ratio as a float, a power of two where the field's value is close to one: the function then stays exact.
 float exact_ratio(double ratio);
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 OutputRow output_row(const Setup& setup, const Mix& mix, const LowFormat* format, const Matrix<float>& y) {
@@ -156,4 +156,4 @@ std::string mix_words(const Mix& mix) {
     return out;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

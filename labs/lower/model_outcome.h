@@ -8,7 +8,7 @@
 #include "core/inference/mixes.h"
 #include "labs/lower/model_network.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 
 inline constexpr std::size_t kLayerFields = 5;  // w1 to w5: a field each; deeper layers are in a list
 inline constexpr double kMostBits = 16;
@@ -105,4 +105,4 @@ std::string mix_words(const Mix& mix);
 // The format of every layer; null: they differ.
 const LowFormat* uniform_of(const Mix& mix);
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

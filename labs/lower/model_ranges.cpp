@@ -6,7 +6,7 @@
 #include "core/inference/lowering.h"
 #include "core/inference/rescale.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 double value_of(const Reference& reference, const Matrix<float>& y) {
@@ -131,4 +131,4 @@ KvErrors kv_errors(const KvCase& kv) {
     return out;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

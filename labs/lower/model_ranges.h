@@ -13,7 +13,7 @@
 #include "core/inference/kv_cache.h"
 #include "labs/lower/model_network.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 
 // ---- ranges
 // The sweep of outliers is at the contrast and with the scales that are set, that of the contrast with the outliers and
@@ -92,4 +92,4 @@ Figure margins_figure(const CascadeSweep& sweep, double tau);
 Figure kv_memory_figure(const KvSpec& spec);
 Figure kv_error_figure(const std::optional<KvErrors>& errors, const KvCase& kv);  // none: not known yet
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -8,7 +8,7 @@
 #include "labs/lower/model.h"
 #include "labs/lower/model_ranges.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 Dash dash_of(const LowFormat& format, bool second, Dash other) {
@@ -292,4 +292,4 @@ Figure kv_error_figure(const std::optional<KvErrors>& known, const KvCase& kv) {
     return figure;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

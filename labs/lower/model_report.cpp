@@ -5,7 +5,7 @@
 
 #include "labs/lower/model.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -90,4 +90,4 @@ std::vector<Metric> LowerLab::metrics() const {
     return out;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -11,7 +11,7 @@
 #include "labs/ui/plot/choose.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 using ui::Context;
@@ -158,4 +158,4 @@ std::unique_ptr<LabView> make_view(Lab& lab) {
     return std::make_unique<LowerView>(dynamic_cast<LowerLab&>(lab));
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

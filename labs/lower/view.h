@@ -9,7 +9,7 @@
 #include "labs/ui/plot/plot.h"
 #include "labs/view.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 
 inline constexpr std::size_t kMostRows = 6;  // of the layers over the outputs; more scroll
 
@@ -59,4 +59,4 @@ class LowerView final : public LabView {
     bool more_open_ = false;
 };
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

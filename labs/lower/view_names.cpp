@@ -4,7 +4,7 @@
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 using ui::Context;
@@ -85,4 +85,4 @@ void LowerView::draw_names(Context& c, const Figure& figure, const std::vector<S
     }
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -11,7 +11,7 @@
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 using ui::Context;
@@ -167,4 +167,4 @@ void LowerView::draw_buttons(Context& c, float) {
             : "Of all mixes with at most these bits, the one with the least divergence.");
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -12,7 +12,7 @@
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 using ui::Context;
@@ -214,4 +214,4 @@ void LowerView::draw_kv(Context& c, Rect area) {
     }
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

@@ -10,7 +10,7 @@
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::lower_lab {
+namespace fp8lab::lower {
 namespace {
 
 using ui::Context;
@@ -225,4 +225,4 @@ float LowerView::draw_outputs(Context& c, Rect area, float row) {
     return y;
 }
 
-}  // namespace fp8lab::lower_lab
+}  // namespace fp8lab::lower

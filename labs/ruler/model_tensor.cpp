@@ -20,7 +20,8 @@ CastReport cast_report(const FormatInfo& format, std::span<const float> values, 
     quantize(format, values, back, options);
 
     std::array<CodeClass, 256> classes{};
-    for (std::uint32_t code = 0; code < (1U << bits(format)); ++code) classes[code] = classify(format, code);
+    for (std::uint32_t code = 0; code < (1U << width_bits(format)); ++code)
+        classes[code] = classify(format, code);
     const OverflowThreshold limit = overflow_threshold(format);
 
     out.fates.reserve(values.size());

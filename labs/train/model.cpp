@@ -12,8 +12,8 @@
 #include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/threads/ask.h"
-#include "labs/training/backend.h"
-#include "labs/training/record.h"
+#include "labs/live/backend.h"
+#include "labs/live/record.h"
 
 namespace fp8lab::train {
 namespace {
@@ -32,7 +32,7 @@ constexpr LabInfo kInfo{
 std::unique_ptr<Trainer> make_trainer(const Backends& backends, const Params& params,
                                       std::string_view backend, const TrainSpec& spec,
                                       const Preparation& preparation) {
-    const auto chosen = training::get_backend(backends, params.backend, backend);
+    const auto chosen = live::get_backend(backends, params.backend, backend);
     if (chosen.name == "cpu" && params.task == "noise" && params.size != kCpuSize)
         throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
                     "is offered on the GPU only. Choose another size, or the GPU as backend.");
@@ -79,7 +79,7 @@ std::string TrainLab::device() const {
     return gpu ? gpu->name : "";
 }
 
-std::string_view TrainLab::backend() const { return training::backend_of(backends_, params_.backend); }
+std::string_view TrainLab::backend() const { return live::backend_of(backends_, params_.backend); }
 
 std::shared_ptr<const Shipped> TrainLab::recorded() const {
     if (gpu_reason().empty()) return nullptr;
@@ -162,7 +162,7 @@ void TrainLab::perform(std::string_view action) {
     if (action == "step") return single_step();
     if (action == "restart") return restart();
     if (action == "poison") return poison();
-    if (const auto step = training::run_to_step(action)) return run_to(*step);
+    if (const auto step = live::run_to_step(action)) return run_to(*step);
     Lab::perform(action);
 }
 

@@ -16,11 +16,11 @@
 
 #include "core/backend/backends.h"
 #include "core/backend/recording.h"
-#include "core/train/training_run.h"
+#include "core/trainer/training_run.h"
 #include "labs/lab.h"
+#include "labs/live/transport.h"
 #include "labs/train/model_figures.h"
 #include "labs/train/model_params.h"
-#include "labs/training/transport.h"
 
 namespace fp8lab::train {
 
@@ -84,7 +84,7 @@ class TrainLab : public Lab {
     // they are; else empty.
     std::vector<Figure> recorded_curves() const;
     std::string recorded_words() const;
-    training::TimeLeft time_left() const;
+    live::TimeLeft time_left() const;
     TrainSpec spec() const;                    // of the training at hand, live changes included
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
     void show_tensor(const std::string& name) { params_.tensor = name; }  // "dy1"
@@ -112,8 +112,8 @@ class TrainLab : public Lab {
     void begin();
     double pace() const { return wake_ ? params_.speed_limit : 0; }  // no limit without a window
     void advance_to(int step);
-    training::ShippedRun recorded_run() const;  // empty after the first step, and of another task
-    bool complete() const;                      // the last snapshot has arrived
+    live::ShippedRun recorded_run() const;  // empty after the first step, and of another task
+    bool complete() const;                  // the last snapshot has arrived
     std::ptrdiff_t stopped_arms() const;
     void send_changes();
     bool send_recipe(int arm, const Recipe& wanted);  // true: it was another one
@@ -132,7 +132,7 @@ class TrainLab : public Lab {
     History history_;
     std::string replayed_;  // the record that history_ shows instead of a training
     TrainingRun::Status status_;
-    training::Pace pace_;
+    live::Pace pace_;
     std::function<void()> wake_;
     mutable std::optional<History> small_;  // behind the thumbnail, made once
     Backends backends_;

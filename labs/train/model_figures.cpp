@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/base/units.h"
-#include "labs/training/cost.h"
+#include "labs/live/cost.h"
 
 namespace fp8lab::train {
 namespace {

@@ -8,13 +8,13 @@
 #include "core/figure/figure.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/nn/train_spec.h"
-#include "labs/training/histogram.h"
-#include "labs/training/history.h"
-#include "labs/training/looks.h"
+#include "labs/live/histogram.h"
+#include "labs/live/history.h"
+#include "labs/live/looks.h"
 
 namespace fp8lab::train {
 
-using namespace training;  // what labs that train share
+using namespace live;  // what labs that train share
 
 inline constexpr double kPassGapPct = 5;  // the pass mark of the gap, drawn as a band
 inline constexpr double kLostGradientPct =

@@ -16,7 +16,7 @@ constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w,
 constexpr std::array<Size, 4> kSizes = {
     {{kCpuSize, 768, 32}, {"1024", 1024, 4096}, {"4096", 4096, 8192}, {"8192", 8192, 16384}}};
 
-bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
+bool narrow(const Recipe& recipe) { return recipe.fwd && width_bits(*recipe.fwd) <= 8; }
 
 // Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
 void apply_settings(Recipe& recipe, const Params& params) {

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "core/base/units.h"
+#include "labs/live/cost.h"
 #include "labs/seeded.h"
 #include "labs/train/model.h"
-#include "labs/training/cost.h"
 
 namespace fp8lab::train {
 namespace {
@@ -179,9 +179,9 @@ double TrainLab::ms_per_step(std::size_t arm) const {
     return *middle;
 }
 
-training::ShippedRun TrainLab::recorded_run() const {
+live::ShippedRun TrainLab::recorded_run() const {
     const bool shown = history_.steps() == 0 && params_.task == defaults_.task;
-    return shown ? training::shipped_run("train") : training::ShippedRun{};
+    return shown ? live::shipped_run("train") : live::ShippedRun{};
 }
 
 std::vector<Figure> TrainLab::recorded_curves() const {
@@ -197,10 +197,10 @@ std::vector<Figure> TrainLab::recorded_curves() const {
 
 std::string TrainLab::recorded_words() const { return recorded_run().words(); }
 
-training::TimeLeft TrainLab::time_left() const {
+live::TimeLeft TrainLab::time_left() const {
     const double limit = wake_ ? params_.speed_limit : 0;
-    return training::time_left(history_.steps(), spec().steps, pace_, recorded_run().run.get(),
-                               limit > 0 ? 1 / limit : 0);
+    return live::time_left(history_.steps(), spec().steps, pace_, recorded_run().run.get(),
+                           limit > 0 ? 1 / limit : 0);
 }
 
 std::string TrainLab::preparing() const {

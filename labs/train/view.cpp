@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/units.h"
-#include "labs/training/cost.h"
+#include "labs/live/cost.h"
 #include "labs/ui/draw.h"
 
 namespace fp8lab::train {
@@ -174,7 +174,7 @@ void TrainView::tell_end(ui::Context& c) {
 // ---- run, step, reset ----
 
 ui::TransportState TrainView::transport_state() const {
-    const training::TimeLeft time = lab_.time_left();
+    const live::TimeLeft time = lab_.time_left();
     return {.step = lab_.step(),
             .steps = lab_.spec().steps,
             .running = lab_.running(),

@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "core/base/units.h"
+#include "labs/live/cost.h"
 #include "labs/train/view.h"
-#include "labs/training/cost.h"
 #include "labs/ui/draw.h"
 
 namespace fp8lab::train {

@@ -4,8 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "labs/live/cost.h"
 #include "labs/train/view.h"
-#include "labs/training/cost.h"
 #include "labs/ui/draw.h"
 
 namespace fp8lab::train {

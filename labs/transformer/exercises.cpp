@@ -120,7 +120,7 @@ Verdict repair(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double gap = now.number("gap_b_pct"), at = now.number("aligned_at");
     const auto row = std::ranges::find(recipes(), now.text("arm_b"), &Recipe::base);
-    const bool eight = row != recipes().end() && bits(*row->fwd) == 8 && bits(*row->bwd) == 8;
+    const bool eight = row != recipes().end() && width_bits(*row->fwd) == 8 && width_bits(*row->bwd) == 8;
     return {.conditions = {
                 {"a channel aligned after 300 steps or fewer",
                  {std::isnan(at) ? "not aligned" : format_number(at)},

@@ -13,7 +13,7 @@
 #include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/threads/ask.h"
-#include "labs/training/backend.h"
+#include "labs/live/backend.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -44,7 +44,7 @@ std::string TransformerLab::device() const {
     return gpu ? gpu->name : "";
 }
 
-std::string_view TransformerLab::backend() const { return training::backend_of(backends_, params_.backend); }
+std::string_view TransformerLab::backend() const { return live::backend_of(backends_, params_.backend); }
 
 // Names and sizes come from the corpus, a file: read once per setting, not once per frame.
 const TrainSpec& TransformerLab::fresh_spec() const {
@@ -93,7 +93,7 @@ void TransformerLab::begin() {
         [before = std::exchange(ended_, nullptr), backends = backends_, setting = params_.backend,
          name = live_backend_, spec = spec_](const Preparation& preparation) mutable {
             before.reset();  // waits for its last step and frees its memory
-            return training::get_backend(backends, setting, name).backend.make_trainer(spec, preparation);
+            return live::get_backend(backends, setting, name).backend.make_trainer(spec, preparation);
         },
         wake_);
     run_->send(Watch{selected()});
@@ -195,8 +195,8 @@ void TransformerLab::align() {
 void TransformerLab::locate_alignment() {
     constexpr double kAligned = 20;  // an element of a row of length 300; trained weights stay below 3
     if (alignment_ != Alignment::sent) return;
-    for (const training::ArmTrack& arm : history_.arms()) {
-        const training::TensorTrack* w = arm.find(*plan().find("1.gate_up.w"));
+    for (const live::ArmTrack& arm : history_.arms()) {
+        const live::TensorTrack* w = arm.find(*plan().find("1.gate_up.w"));
         if (!w) continue;
         for (std::size_t i = 0; i < w->amax.size(); ++i) {
             if (!(w->amax.values()[i] > kAligned)) continue;
@@ -218,14 +218,14 @@ void TransformerLab::perform(std::string_view action) {
     if (action == "step") return single_step();
     if (action == "restart") return restart();
     if (action == "align") return align();
-    if (const auto step = training::run_to_step(action)) return run_to(*step);
+    if (const auto step = live::run_to_step(action)) return run_to(*step);
     Lab::perform(action);
 }
 
 void TransformerLab::advance(int steps) {
     const auto stopped = [&] {
         return std::ranges::any_of(history_.arms(),
-                                   [](const training::ArmTrack& arm) { return arm.stopped.has_value(); });
+                                   [](const live::ArmTrack& arm) { return arm.stopped.has_value(); });
     };
     const bool stopped_before = stopped();
     stepping_ = false;
@@ -250,7 +250,7 @@ void TransformerLab::update() {
     drain();
     pace_.see(step(), status_.state == RunState::running);
     if (!expected_ || running()) return;
-    const auto ended = [](const training::ArmTrack& arm) { return arm.stopped.has_value(); };
+    const auto ended = [](const live::ArmTrack& arm) { return arm.stopped.has_value(); };
     const auto& arms = history_.arms();
     if (step() >= goal_ || std::ranges::any_of(arms, ended)) {
         expected_ = false;

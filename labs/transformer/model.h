@@ -14,11 +14,11 @@
 
 #include "core/backend/backends.h"
 #include "core/backend/recording.h"
-#include "core/train/training_run.h"
+#include "core/trainer/training_run.h"
 #include "labs/lab.h"
-#include "labs/training/history.h"
-#include "labs/training/looks.h"
-#include "labs/training/transport.h"
+#include "labs/live/history.h"
+#include "labs/live/looks.h"
+#include "labs/live/transport.h"
 #include "labs/transformer/model_health.h"
 #include "labs/transformer/model_operations.h"
 #include "labs/transformer/model_params.h"
@@ -77,7 +77,7 @@ class TransformerLab final : public Lab {
     bool failed() const { return status_.state == RunState::failed; }
     int step() const { return history_.steps(); }
     std::optional<int> aligned_at() const;
-    const training::History& history() const { return history_; }
+    const live::History& history() const { return history_; }
     const std::array<Health, 2>& health() const { return health_; }
     const std::optional<Evaluation>& evaluation(std::size_t arm) const { return evaluations_.at(arm); }
     Words words(std::size_t arm) const;
@@ -85,7 +85,7 @@ class TransformerLab final : public Lab {
     const TrainSpec& spec() const;  // of the training at hand, live changes included
     const ModelPlan& plan() const;
     std::vector<std::string> waiting() const;  // labels of the settings that a restart would apply
-    std::vector<training::ArmLook> looks() const { return training::arm_looks(spec().arms); }
+    std::vector<live::ArmLook> looks() const { return live::arm_looks(spec().arms); }
 
     // "cpu" or "cuda": where a training would run that starts now, and why not on the GPU (empty: it can).
     std::string_view backend() const;
@@ -98,12 +98,12 @@ class TransformerLab final : public Lab {
     // they are; else empty.
     std::vector<Figure> recorded_curves() const;
     std::string recorded_words() const;
-    training::TimeLeft time_left() const;
+    live::TimeLeft time_left() const;
 
     int block() const;  // of the selected tensor; of the head the last
     TensorId selected() const;
     std::vector<Operation> operations() const;  // of arm B, in block()
-    double gap_pct() const { return training::gap_pct(history_, 1); }
+    double gap_pct() const { return live::gap_pct(history_, 1); }
     double first_loss(std::size_t arm) const;
     double ln_vocabulary() const;
     int learnt_at(
@@ -133,9 +133,9 @@ class TransformerLab final : public Lab {
     std::vector<std::pair<std::string, std::string>> parameters() const;
     Figure block_figure() const;
     // The figures of this run, or of a recorded one.
-    Figure loss_figure(const training::History&, const std::vector<training::ArmLook>&) const;
-    Figure gap_figure(const training::History&, const std::vector<training::ArmLook>&) const;
-    training::ShippedRun recorded_run() const;  // empty after the first step, and of another task
+    Figure loss_figure(const live::History&, const std::vector<live::ArmLook>&) const;
+    Figure gap_figure(const live::History&, const std::vector<live::ArmLook>&) const;
+    live::ShippedRun recorded_run() const;  // empty after the first step, and of another task
     Figure histogram() const;
 
     Backends backends_;
@@ -147,7 +147,7 @@ class TransformerLab final : public Lab {
     mutable std::optional<std::pair<Params, TrainSpec>> fresh_;  // of params_, made once
     mutable std::optional<std::pair<std::string, ModelPlan>> plan_;
     std::vector<Change> changes_;
-    training::History history_;
+    live::History history_;
     std::array<Health, 2> health_;
     std::array<std::optional<Evaluation>, 2> evaluations_;
     std::string replayed_;
@@ -155,7 +155,7 @@ class TransformerLab final : public Lab {
     int goal_ = 0;           // steps that the run goes to before it rests
     bool expected_ = false;  // the snapshot of goal_ is to come
     bool stepping_ = false;  // the last that was asked for is a single step
-    training::Pace pace_;
+    live::Pace pace_;
     enum class Alignment {
         none,
         sent,

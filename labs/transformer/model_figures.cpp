@@ -6,24 +6,24 @@
 
 #include "core/base/units.h"
 #include "core/nn/models/transformer/model.h"
+#include "labs/live/cost.h"
+#include "labs/live/histogram.h"
 #include "labs/seeded.h"
-#include "labs/training/cost.h"
-#include "labs/training/histogram.h"
 #include "labs/transformer/model.h"
 
 namespace fp8lab::transformer {
 namespace {
 
-using training::ArmLook;
-using training::ArmTrack;
+using live::ArmLook;
+using live::ArmTrack;
 
 constexpr double kTogetherPct = 2, kBandPct = 5, kLearntPct = 99;
 
-// Through the noise, as training::History has it of the losses: of the last 50 steps.
+// Through the noise, as live::History has it of the losses: of the last 50 steps.
 std::vector<double> mean_pct(std::span<const double> accuracy) {
     std::vector<double> out;
     for (std::size_t i = 0; i < accuracy.size(); ++i)
-        out.push_back(100 * training::tail_mean(accuracy.first(i + 1), training::kMeanSteps));
+        out.push_back(100 * live::tail_mean(accuracy.first(i + 1), live::kMeanSteps));
     return out;
 }
 
@@ -43,7 +43,7 @@ void add_losses(Figure& figure, const std::vector<ArmTrack>& arms, const std::ve
         figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
                     arms[i].loss.data(), raw_style(looks[i]));
     for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes are on top
-        const std::string value = arms[i].stopped ? "NaN" : training::loss_text(arms[i].mean.last());
+        const std::string value = arms[i].stopped ? "NaN" : live::loss_text(arms[i].mean.last());
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
                     mean_style(looks[i], looks[i].name + " " + value));
     }
@@ -112,13 +112,13 @@ std::string TransformerLab::block_title() const {
     const bool gap_known = std::isfinite(gap_pct()) && spec().task != TaskKind::copying;
     if (params_.attention == "fp8")
         return fmt::format("Attention in FP8 as well{}",
-                           gap_known ? ": the gap is " + training::signed_percent(gap_pct()) : "");
+                           gap_known ? ": the gap is " + live::signed_percent(gap_pct()) : "");
     const std::string which = linears.narrow == linears.all
                                   ? "The four linears"
                                   : fmt::format("{} of {} linears", linears.narrow, linears.all);
     return fmt::format("{} are {}: {:.1f} % of the FLOP{}", which, name,
                        flop_share_pct(plan(), recipe, spec().sizes.at("context")),
-                       gap_known ? ", " + training::signed_percent(gap_pct()) + " of the loss" : "");
+                       gap_known ? ", " + live::signed_percent(gap_pct()) + " of the loss" : "");
 }
 
 std::string TransformerLab::loss_title() const {
@@ -138,10 +138,10 @@ std::string TransformerLab::loss_title() const {
     const double gap = gap_pct();
     if (std::abs(gap) < kTogetherPct) return "The two curves stay together";
     if (gap < 0)
-        return fmt::format("{} is {} % below {}", arm_looks[1].name, training::percent_text(gap),
+        return fmt::format("{} is {} % below {}", arm_looks[1].name, live::percent_text(gap),
                            arm_looks[0].name);
     const std::string since = aligned_at() ? fmt::format("From step {} on ", *aligned_at()) : "";
-    return fmt::format("{}{} falls behind: {}", since, arm_looks[1].name, training::signed_percent(gap));
+    return fmt::format("{}{} falls behind: {}", since, arm_looks[1].name, live::signed_percent(gap));
 }
 
 // What is lost, as numbers for files; on the screen the view draws the flow.
@@ -174,7 +174,7 @@ Figure TransformerLab::block_figure() const {
     return figure;
 }
 
-Figure TransformerLab::loss_figure(const training::History& history,
+Figure TransformerLab::loss_figure(const live::History& history,
                                    const std::vector<ArmLook>& arm_looks) const {
     Figure figure{
         .id = "loss", .title = loss_title(), .subtitle = "thin: each batch   thick: mean of the last 50"};
@@ -195,12 +195,11 @@ Figure TransformerLab::loss_figure(const training::History& history,
     return figure;
 }
 
-Figure TransformerLab::gap_figure(const training::History& history,
-                                  const std::vector<ArmLook>& arm_looks) const {
+Figure TransformerLab::gap_figure(const live::History& history, const std::vector<ArmLook>& arm_looks) const {
     Figure figure{.id = "gap", .title = "Gap of the losses", .subtitle = "means of the last 100 steps"};
-    const double gap = training::gap_pct(history, 1);
+    const double gap = live::gap_pct(history, 1);
     if (std::isfinite(gap))
-        figure.title = fmt::format("{} is {} % {} {}", arm_looks[1].name, training::percent_text(gap),
+        figure.title = fmt::format("{} is {} % {} {}", arm_looks[1].name, live::percent_text(gap),
                                    gap < 0 ? "below" : "above", arm_looks[0].name);
     figure.x = step_axis();
     Range range{-2, 6.5};
@@ -226,14 +225,13 @@ Figure TransformerLab::gap_figure(const training::History& history,
 }
 
 Figure TransformerLab::histogram() const {
-    Figure figure = training::histogram_figure(history_, spec(), selected());
+    Figure figure = live::histogram_figure(history_, spec(), selected());
     const auto& arms = history_.arms();
     if (arms.size() < 2 || !arms[1].watched) return figure;
     const TensorView& view = *arms[1].watched;
     if (view.id.index != selected().index && std::isnan(health_[1].tensors().at(selected().index).amax))
-        return training::histogram_figure({}, spec(), selected(),
-                                          "the GPU’s attention kernel does not store it");
-    if (!view.format || bits(*view.format) > 8 || view.before.n == 0 || view.before.nonfinite > 0)
+        return live::histogram_figure({}, spec(), selected(), "the GPU’s attention kernel does not store it");
+    if (!view.format || width_bits(*view.format) > 8 || view.before.n == 0 || view.before.nonfinite > 0)
         return figure;
     const double lost = 100.0 * static_cast<double>(view.after.zeros - view.before.zeros) /
                         static_cast<double>(view.before.n);
@@ -263,7 +261,7 @@ std::vector<Figure> TransformerLab::figures() const {
     const auto arm_looks = looks();
     std::vector<Figure> all = {block_figure(), loss_figure(history_, arm_looks),
                                gap_figure(history_, arm_looks), histogram()};
-    if (training::has_costs(history_)) all.push_back(training::step_figure(history_, arm_looks));
+    if (live::has_costs(history_)) all.push_back(live::step_figure(history_, arm_looks));
     for (Figure& figure : all) figure.parameters = parameters();
     if (step() == 0 || !message().empty()) return all;
     return of_seed(static_cast<int>(spec().seed), std::move(all), {"block", "loss", "gap"});

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "labs/training/looks.h"
+#include "labs/live/looks.h"
 
 namespace fp8lab::transformer {
 
@@ -32,7 +32,7 @@ void Health::append(const ModelPlan& plan, std::span<const StepRecord> records) 
         for (std::size_t g = 0; g < gemms_.size(); ++g) gemms_[g] += in_this_step[g] ? 1 : 0;
     }
     for (std::size_t i = 0; i < tensors_.size(); ++i)
-        tensors_[i].tail_lost_pct = training::tail_mean(lost_[i], training::kTailSteps);
+        tensors_[i].tail_lost_pct = live::tail_mean(lost_[i], live::kTailSteps);
 }
 
 void Health::restore(std::vector<TensorHealth> tensors, std::vector<int> gemms) {
@@ -42,8 +42,8 @@ void Health::restore(std::vector<TensorHealth> tensors, std::vector<int> gemms) 
 }
 
 bool is_narrow(const Recipe& recipe, const ModelPlan& plan, TensorId id) {
-    const FormatInfo* format = training::cast_format(recipe, plan, id);
-    return format && bits(*format) <= 8;
+    const FormatInfo* format = live::cast_format(recipe, plan, id);
+    return format && width_bits(*format) <= 8;
 }
 
 Worst worst_of(const Health& health, const ModelPlan& plan, const Recipe& recipe, bool gradients) {

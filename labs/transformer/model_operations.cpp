@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "labs/training/looks.h"
+#include "labs/live/looks.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -35,9 +35,9 @@ void read_tensors(Operation& op, const std::string& gemm, const ModelPlan& plan,
         if (plan.gemms[tensor.gemm].name != gemm) continue;
         const TensorId id{static_cast<std::uint16_t>(i)};
         if (!found) {
-            const FormatInfo* format = training::cast_format(recipe, plan, id);
+            const FormatInfo* format = live::cast_format(recipe, plan, id);
             op.format = format ? format->label : "FP32";
-            op.role = training::tensor_role(recipe, plan, id);
+            op.role = live::tensor_role(recipe, plan, id);
             op.narrow = is_narrow(recipe, plan, id);
             found = true;
         }

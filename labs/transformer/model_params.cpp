@@ -10,7 +10,7 @@ namespace fp8lab::transformer {
 namespace {
 
 // Only what is narrower than BF16 has a scope, and layers that are kept wide.
-bool narrow(const Recipe& recipe) { return recipe.fwd && bits(*recipe.fwd) <= 8; }
+bool narrow(const Recipe& recipe) { return recipe.fwd && width_bits(*recipe.fwd) <= 8; }
 
 std::string_view scope(const Params& p) {
     if (p.attention == "fp8") return p.head == "fp8" ? "all" : "attn";

@@ -24,7 +24,7 @@ double value_of(const Json& json) { return json.is_null() ? kNan : json.get<doub
 int step_of(const Json& json) { return integer_from(json, 0, kSteps); }
 
 Json arm_json(const TransformerLab& lab, std::size_t index) {
-    const training::ArmTrack& arm = lab.history().arms().at(index);
+    const live::ArmTrack& arm = lab.history().arms().at(index);
     Json json = {
         {"recipe", lab.spec().arms.at(index).name}, {"loss", Json::array()}, {"tensors", Json::object()}};
     for (const double loss : arm.loss.values()) json["loss"].push_back(nine_digits(loss));

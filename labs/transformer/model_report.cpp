@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "labs/training/cost.h"
+#include "labs/live/cost.h"
 #include "labs/transformer/model.h"
 
 namespace fp8lab::transformer {
@@ -79,7 +79,7 @@ std::vector<Metric> TransformerLab::metrics() const {
     if (step() == 0) return all;
     for (std::size_t i = 0; i < history_.arms().size(); ++i) {
         const std::string arm(1, "ab"[i]);
-        const training::ArmTrack& track = history_.arms()[i];
+        const live::ArmTrack& track = history_.arms()[i];
         all.push_back({.name = "recipe_" + arm, .text = now.arms[i].name});
         all.push_back({.name = "loss_" + arm, .value = track.loss.last(), .unit = "nats"});
         all.push_back({.name = "tail_" + arm, .value = track.tail_loss(), .unit = "nats"});
@@ -90,7 +90,7 @@ std::vector<Metric> TransformerLab::metrics() const {
         }
         if (now.task == TaskKind::copying) {
             all.push_back({.name = fmt::format("acc_{}_pct", arm),
-                           .value = 100 * training::tail_mean(track.accuracy.values(), 20),
+                           .value = 100 * live::tail_mean(track.accuracy.values(), 20),
                            .unit = "%"});
             const int learnt = learnt_at(i);
             all.push_back({.name = "t99_" + arm, .value = learnt < 0 ? kNan : learnt, .unit = "steps"});
@@ -110,7 +110,7 @@ std::vector<Metric> TransformerLab::metrics() const {
         for (const auto& [part, ms] : cost->parts)
             all.push_back({.name = name + "." + part, .value = ms, .unit = "ms"});
     }
-    if (const auto speedup = training::speedup_of(history_, 1))
+    if (const auto speedup = live::speedup_of(history_, 1))
         all.push_back({.name = "speedup_b", .value = speedup->ratio});
     for (const auto& [name, gradients] : {std::pair{"worst_x", false}, {"worst_dy", true}}) {
         const Worst worst = worst_of(health_[1], plan(), recipe, gradients);
@@ -176,8 +176,8 @@ std::vector<std::string> TransformerLab::metric_names() const {
 }
 
 std::string TransformerLab::cost_sentence() const {
-    const std::string sentence = training::speedup_details(history_, looks());
-    const auto speedup = training::speedup_of(history_, 1);
+    const std::string sentence = live::speedup_details(history_, looks());
+    const auto speedup = live::speedup_of(history_, 1);
     if (!speedup || speedup->ratio >= 1) return sentence;
     return sentence +
            " A model of this size has too little to multiply: casts and launches cost more than "
@@ -192,22 +192,22 @@ std::shared_ptr<const Shipped> TransformerLab::recorded() const {
     return any ? all : nullptr;
 }
 
-training::ShippedRun TransformerLab::recorded_run() const {
+live::ShippedRun TransformerLab::recorded_run() const {
     const bool shown = step() == 0 && params_.task == defaults_.task;
-    return shown ? training::shipped_run("transformer") : training::ShippedRun{};
+    return shown ? live::shipped_run("transformer") : live::ShippedRun{};
 }
 
 std::vector<Figure> TransformerLab::recorded_curves() const {
     const auto run = recorded_run().run;
     if (!run) return {};
-    const auto arm_looks = training::arm_looks(run->arms);
+    const auto arm_looks = live::arm_looks(run->arms);
     return {loss_figure(run->history, arm_looks), gap_figure(run->history, arm_looks)};
 }
 
 std::string TransformerLab::recorded_words() const { return recorded_run().words(); }
 
-training::TimeLeft TransformerLab::time_left() const {
-    return training::time_left(step(), kSteps, pace_, recorded_run().run.get());
+live::TimeLeft TransformerLab::time_left() const {
+    return live::time_left(step(), kSteps, pace_, recorded_run().run.get());
 }
 
 std::string TransformerLab::preparing() const {
@@ -217,7 +217,7 @@ std::string TransformerLab::preparing() const {
 std::string TransformerLab::message() const {
     if (failed()) return status_.message;
     const bool stopped = std::ranges::any_of(
-        history_.arms(), [](const training::ArmTrack& arm) { return arm.stopped.has_value(); });
+        history_.arms(), [](const live::ArmTrack& arm) { return arm.stopped.has_value(); });
     return stopped ? loss_title() : "";
 }
 

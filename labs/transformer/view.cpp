@@ -210,7 +210,7 @@ void TransformerView::text(Context& c, Rect area) {
 // ---- run, step, reset
 
 ui::TransportState TransformerView::transport_state() const {
-    const training::TimeLeft time = lab_.time_left();
+    const live::TimeLeft time = lab_.time_left();
     return {.step = lab_.step(),
             .steps = kSteps,
             .running = lab_.running(),

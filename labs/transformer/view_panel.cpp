@@ -154,7 +154,7 @@ void TransformerView::numbers(Context& c, float width) {
     const float middle = (big.y0 + big.y1) / 2;
     const int learnt = lab_.learnt_at(1);
     const std::string gap = !started     ? ""
-                            : !copying   ? training::signed_percent(lab_.gap_pct())
+                            : !copying   ? live::signed_percent(lab_.gap_pct())
                             : learnt < 0 ? "–"
                                          : std::to_string(learnt);
     const std::string what = !started  ? "no step yet"
@@ -183,9 +183,9 @@ void TransformerView::numbers(Context& c, float width) {
             return ui::Cell{.text = fmt::format("{:.{}f}", value, decimals), .value = value};
         };
         const bool shown = started && i < lab_.history().arms().size();
-        const training::ArmTrack* arm = shown ? &lab_.history().arms()[i] : nullptr;
+        const live::ArmTrack* arm = shown ? &lab_.history().arms()[i] : nullptr;
         const double tail = !arm      ? kNan
-                            : copying ? 100 * training::tail_mean(arm->accuracy.values(), 20)
+                            : copying ? 100 * live::tail_mean(arm->accuracy.values(), 20)
                                       : arm->tail_loss();
         const auto& told = lab_.evaluation(i);
         ui::table_row(

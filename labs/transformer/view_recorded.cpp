@@ -5,7 +5,7 @@
 #include <array>
 
 #include "core/base/units.h"
-#include "labs/training/cost.h"
+#include "labs/live/cost.h"
 #include "labs/transformer/view.h"
 #include "labs/ui/draw.h"
 
@@ -66,14 +66,14 @@ void bars(Context& c, const RecordedBlocks& blocks, Rect area) {
             ui::fill_rect(c, {x, y - thick / 2, x + width * share, y + thick / 2}, color_of(part, role));
             x += width * share;
         }
-        ui::text_mid(c, {area.x1, y}, training::step_text(arm.median_ms) + " ms", {role, Tone::ink}, kMono13,
+        ui::text_mid(c, {area.x1, y}, live::step_text(arm.median_ms) + " ms", {role, Tone::ink}, kMono13,
                      Anchor::right);
         const Rect row{area.x0, y - pitch / 2, area.x1, y + pitch / 2};
-        ui::probe(c, "transformer.recorded." + arm.recipe, row, {}, training::step_text(arm.median_ms));
+        ui::probe(c, "transformer.recorded." + arm.recipe, row, {}, live::step_text(arm.median_ms));
         std::string parts = fmt::format("IQR {:.2f} ms, {} of memory. Parts, each alone:", arm.iqr_ms,
                                         format_bytes(static_cast<std::uint64_t>(arm.memory_bytes)));
         for (const PartLook& part : kParts)
-            parts += fmt::format(" {} {} ms,", part.label, training::step_text(arm.part_ms(part.name)));
+            parts += fmt::format(" {} {} ms,", part.label, live::step_text(arm.part_ms(part.name)));
         parts.back() = '.';
         if (arm.recipe != "bf16") parts += " Norms include the casts that are in the same kernel.";
         parts += amdahl(blocks.step, arm);

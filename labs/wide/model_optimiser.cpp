@@ -158,7 +158,7 @@ void find_neighbours(Optimiser& out) {
     const double v = out.chosen().last;
     out.below = out.at = out.above = v;
     if (!(v > 0)) return;
-    if (bits(format) > 16) {  // FP32
+    if (width_bits(format) > 16) {  // FP32
         const auto here = static_cast<float>(v);
         out.below = static_cast<double>(std::nextafter(here, 0.0F));
         out.above = static_cast<double>(std::nextafter(here, HUGE_VALF));
@@ -204,7 +204,7 @@ Cliff cliff_of(std::string_view name) {
 }  // namespace
 
 double OptimiserSpec::bits() const {
-    const double element = fp8lab::bits(find_format(format));
+    const double element = fp8lab::width_bits(find_format(format));
     if (scale == "block128") return element + 32.0 / kScaleBlock;
     return scale == "block128_pow2" ? element + 8.0 / kScaleBlock : element;
 }

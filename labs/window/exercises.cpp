@@ -7,7 +7,7 @@
 #include "core/base/units.h"
 #include "labs/window/model.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -149,4 +149,4 @@ std::span<const NamedJudge> WindowLab::judges() const {
     return kJudges;
 }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

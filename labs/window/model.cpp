@@ -8,7 +8,7 @@
 #include "core/base/units.h"
 #include "labs/seeded.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -199,4 +199,4 @@ void WindowLab::reset() { params_ = {}; }
 
 LabEntry entry() { return entry_of<WindowLab>(kInfo); }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

@@ -9,7 +9,7 @@
 #include "labs/lab.h"
 #include "labs/window/model_cast.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 class WindowLab final : public Lab {
   public:
@@ -52,4 +52,4 @@ Range axis_of(const Outcome& outcome);        // of |x|
 // The scale in words, to be read after "scale = ": "448 / amax / 2^3", "1, because amax is 0"; model.cpp.
 std::string scale_rule(const Outcome& outcome);
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

@@ -12,7 +12,7 @@
 #include "core/scaling/quantizer.h"
 #include "core/threads/parallel.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -296,4 +296,4 @@ Outcome Compute::operator()(const CastSpec& spec) {
     return out;
 }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

@@ -14,7 +14,7 @@
 #include "core/stats/tensor_stats.h"
 #include "core/tensors/tensor.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 inline constexpr int kLowestMargin = -4, kHighestMargin = 16;
 
@@ -96,4 +96,4 @@ class Compute {
     LossScaled loss_;
 };
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

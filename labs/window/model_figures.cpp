@@ -8,7 +8,7 @@
 #include "core/figure/axis.h"
 #include "labs/window/model.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -224,4 +224,4 @@ Figure WindowLab::thumbnail() const {
     return figure;
 }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

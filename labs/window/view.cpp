@@ -12,7 +12,7 @@
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -206,4 +206,4 @@ std::unique_ptr<LabView> make_view(Lab& lab) {
     return std::make_unique<WindowView>(dynamic_cast<WindowLab&>(lab));
 }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

@@ -8,7 +8,7 @@
 #include "labs/view.h"
 #include "labs/window/model.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 class WindowView final : public LabView {
   public:
@@ -35,4 +35,4 @@ class WindowView final : public LabView {
     bool more_open_ = false;
 };
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

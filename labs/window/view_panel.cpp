@@ -8,7 +8,7 @@
 #include "labs/ui/widgets.h"
 #include "labs/window/view.h"
 
-namespace fp8lab::window_lab {
+namespace fp8lab::window {
 
 namespace {
 
@@ -93,4 +93,4 @@ void WindowView::draw_table(Context& c, float width) {
     ui::table_end(c, columns);
 }
 
-}  // namespace fp8lab::window_lab
+}  // namespace fp8lab::window

@@ -77,7 +77,7 @@ Figure WorkbenchLab::histogram() const {
     }
     figure.x.range = Range{std::ldexp(1.0, shown.lo - 1), std::ldexp(1.0, shown.hi + 2)};
     figure.y.range = Range{0, 1.2 * top};
-    const bool narrow = bits(*plan.format) <= 8;
+    const bool narrow = width_bits(*plan.format) <= 8;
     if (narrow)
         figure.xspan(has_blocks(plan) ? "window of the largest block" : "window",
                      std::max(window.lo, figure.x.range->lo), std::min(window.hi, figure.x.range->hi),

@@ -8,7 +8,7 @@
 #include "core/base/rng.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/scaling/hadamard.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "kernels/casts/emulate.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/training.h"

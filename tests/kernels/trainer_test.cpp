@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/nn/models/mlp/tensors.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/training.h"
 #include "tests/scratch.h"

@@ -13,7 +13,7 @@
 
 #include "core/files/files.h"
 #include "core/nn/recipe_casts.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/reference_training.h"
 
 using namespace fp8lab;

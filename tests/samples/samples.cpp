@@ -18,8 +18,8 @@
 #include "core/files/files.h"
 #include "core/nn/loss.h"
 #include "core/nn/recipe_casts.h"
-#include "core/train/checkpoint.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/checkpoint.h"
+#include "core/trainer/cpu_trainer.h"
 
 using namespace fp8lab;
 

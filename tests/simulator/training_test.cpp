@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/nn/model.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

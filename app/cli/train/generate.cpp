@@ -16,8 +16,8 @@
 #include "core/nn/model.h"
 #include "core/nn/tokens/corpus.h"
 #include "core/threads/ask.h"
-#include "core/train/checkpoint.h"
-#include "core/train/sample.h"
+#include "core/trainer/checkpoint.h"
+#include "core/trainer/sample.h"
 
 namespace fp8lab::cli {
 

@@ -20,7 +20,7 @@
 #include "core/nn/memory/cpu_memory.h"
 #include "core/nn/model.h"
 #include "core/threads/ask.h"
-#include "core/train/checkpoint.h"
+#include "core/trainer/checkpoint.h"
 
 namespace fp8lab::cli {
 

@@ -1,5 +1,5 @@
 // The main memory of a training, and of forward passes, on the CPU: what core/train and core/nn/models hold, summed from
-// the sizes, before anything is allocated. tests/unit/train/cpu_memory_test.cpp compares it with what they allocate.
+// the sizes, before anything is allocated. tests/unit/trainer/cpu_memory_test.cpp compares it with what they allocate.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
-using namespace fp8lab::bits_lab;
+using namespace fp8lab::bits;
 
 namespace {
 
@@ -118,7 +118,7 @@ TEST_CASE("every format fits every stage: nothing outside it, no bit under anoth
                     CHECK(item.rect.x1 <= screen.area.x1 + 1);
                     CHECK(item.rect.y1 <= screen.area.y1 + 1);
                 }
-                const int bit_count = bits(screen.lab.outcome().format);
+                const int bit_count = width_bits(screen.lab.outcome().format);
                 for (int bit = 1; bit < bit_count; ++bit) {
                     const Rect left = screen.gui.rect("bits.bit" + std::to_string(bit));
                     CHECK(left.x1 <= screen.gui.rect("bits.bit" + std::to_string(bit - 1)).x0);

@@ -12,7 +12,7 @@
 #include "tests/scratch.h"
 
 using namespace fp8lab;
-using namespace fp8lab::lower_lab;
+using namespace fp8lab::lower;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
-using namespace fp8lab::window_lab;
+using namespace fp8lab::window;
 
 namespace {
 

@@ -53,7 +53,8 @@ TEST_CASE("every code that is a number decodes and encodes to itself") {
         CAPTURE(f.name);
         // TF32's codes step by 2^13; FP32's are sampled with a stride that is odd.
         const std::uint64_t step = f.name == "fp32" ? 9973 : f.name == "tf32" ? 1 << 13 : 1;
-        const std::uint64_t end = bits(f) > 16 ? std::uint64_t{1} << 32 : std::uint64_t{1} << bits(f);
+        const std::uint64_t end =
+            width_bits(f) > 16 ? std::uint64_t{1} << 32 : std::uint64_t{1} << width_bits(f);
         for (std::uint64_t i = 0; i < end; i += step) {
             const auto code = static_cast<std::uint32_t>(i);
             CAPTURE(code);
@@ -157,7 +158,7 @@ TEST_CASE("toward zero truncates and keeps finite values finite") {
 
 TEST_CASE("nearest and toward zero agree with a search through the values of the format") {
     for (const FormatInfo& f : formats()) {
-        if (bits(f) > 8 || f.specials == Specials::scale) continue;
+        if (width_bits(f) > 8 || f.specials == Specials::scale) continue;
         CAPTURE(f.name);
         const std::vector<CodeValue> values = positive_values(f);
         for (std::size_t i = 0; i + 1 < values.size(); ++i) {

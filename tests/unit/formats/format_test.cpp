@@ -83,7 +83,7 @@ TEST_CASE("every format has the facts of its specification") {
         const FormatInfo& f = find_format(e.name);
         CAPTURE(f.name);
         CHECK(f.name == e.name);
-        CHECK(bits(f) == e.bits);
+        CHECK(width_bits(f) == e.bits);
         CHECK(storage_bytes(f) == e.storage);
         CHECK(max_finite(f) == e.max);
         CHECK(min_normal(f) == e.min_normal);
@@ -109,9 +109,9 @@ TEST_CASE(
         CHECK(names.insert(f.name).second);
         CHECK(labels.insert(f.label).second);
         for (const char c : f.name) CHECK((std::islower(c) || std::isdigit(c)));
-        if (bits(f) > 16) continue;
+        if (width_bits(f) > 16) continue;
         double largest = 0, lowest_normal = HUGE_VAL, lowest = HUGE_VAL;
-        for (std::uint32_t code = 0; code < 1U << bits(f); ++code) {
+        for (std::uint32_t code = 0; code < 1U << width_bits(f); ++code) {
             const double value = by_definition(f, code);
             if (std::isnan(value)) {
                 REQUIRE(std::isnan(value_of(f, code)));
@@ -152,11 +152,11 @@ TEST_CASE("a size passes the overflow threshold exactly where rounding to neares
 
 TEST_CASE("counts by class are what counting every code gives") {
     for (const FormatInfo& f : formats()) {
-        if (bits(f) > 16) continue;
+        if (width_bits(f) > 16) continue;
         CAPTURE(f.name);
         std::map<CodeClass, std::int64_t> found;
         std::set<double> distinct;
-        for (std::uint32_t code = 0; code < 1U << bits(f); ++code) {
+        for (std::uint32_t code = 0; code < 1U << width_bits(f); ++code) {
             ++found[classify(f, code)];
             if (std::isfinite(value_of(f, code))) distinct.insert(value_of(f, code));
         }
@@ -216,7 +216,7 @@ TEST_CASE("names are found in any case and an unknown one lists the valid ones")
 
 TEST_CASE("positive values ascend and end at the largest") {
     for (const FormatInfo& f : formats()) {
-        if (bits(f) > 16) continue;
+        if (width_bits(f) > 16) continue;
         CAPTURE(f.name);
         const std::vector<CodeValue> values = positive_values(f);
         CHECK(values.back().value == max_finite(f));

@@ -136,7 +136,7 @@ TEST_CASE("the carry of a stochastic rounding runs into the exponent") {
 
 TEST_CASE("a value on the grid never moves") {
     for (const FormatInfo& f : formats()) {
-        if (f.specials == Specials::scale || bits(f) > 8) continue;
+        if (f.specials == Specials::scale || width_bits(f) > 8) continue;
         for (const CodeValue& v : positive_values(f)) {
             REQUIRE(encode(f, static_cast<float>(v.value), Rounding::stochastic, Overflow::saturate, ~0U) ==
                     v.code);

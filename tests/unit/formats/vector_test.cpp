@@ -33,8 +33,8 @@ std::vector<FormatInfo> all_formats() {
 std::vector<float> inputs(const FormatInfo& format) {
     std::vector<float> values;
     for (const GoldenTable::Row& row : golden_edges().rows) values.push_back(std::bit_cast<float>(row.key));
-    const std::uint32_t step = bits(format) > 8 ? 97 : 1;
-    for (std::uint32_t code = 0; code + 1 < max_code(format) && bits(format) <= 16; code += step) {
+    const std::uint32_t step = width_bits(format) > 8 ? 97 : 1;
+    for (std::uint32_t code = 0; code + 1 < max_code(format) && width_bits(format) <= 16; code += step) {
         const auto middle = static_cast<float>((value_of(format, code) + value_of(format, code + 1)) / 2);
         for (const float x : {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, 1e30F)}) {
             values.push_back(x);

@@ -135,7 +135,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"files", {"json"}},    {"formats", {"files"}},          {"tensors", {"formats"}},
         {"stats", {"formats"}}, {"scaling", {"stats"}},          {"inspect", {"scaling", "tensors"}},
         {"figure", {"base"}},   {"lesson", {"figure", "files"}}, {"nn", {"scaling", "tensors"}},
-        {"train", {"nn"}},      {"inference", {"train"}},        {"backend", {"train"}},
+        {"trainer", {"nn"}},    {"inference", {"trainer"}},      {"backend", {"trainer"}},
     };
     check_rooms("core", arrows);
 }
@@ -176,8 +176,8 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
         const std::string folder = fs::path(file).parent_path().string();  // labs/bits
         const bool is_toolkit = folder.starts_with("labs/ui"),
                    is_shared = folder == "labs/course" || folder == "labs/grading",
-                   is_training = folder == "labs/training",
-                   is_lab = folder != "labs" && !is_toolkit && !is_shared && !is_training;
+                   is_live = folder == "labs/live",
+                   is_lab = folder != "labs" && !is_toolkit && !is_shared && !is_live;
         const bool in_a_folder = target.starts_with("labs/") && target.find('/', 5) != std::string::npos;
         const std::string name = fs::path(file).filename().string();
         const bool of_models = folder == "labs/table" && !name.starts_with("view");
@@ -185,10 +185,10 @@ TEST_CASE("a lab's model knows no GUI, and no lab knows another") {
             CHECK_FALSE(starts_with_any(target, {"imgui", "labs/ui/", "labs/view"}));
         if (is_toolkit && target.starts_with("labs/")) CHECK(target.starts_with("labs/ui/"));
         if (is_lab && in_a_folder)
-            CHECK(starts_with_any(target, {folder + "/", "labs/ui/", "labs/training/", "labs/table/"}));
+            CHECK(starts_with_any(target, {folder + "/", "labs/ui/", "labs/live/", "labs/table/"}));
         // What labs that train share.
-        if (is_training) CHECK_FALSE(starts_with_any(target, kGui));
-        if (is_training && in_a_folder) CHECK(target.starts_with(folder + "/"));
+        if (is_live) CHECK_FALSE(starts_with_any(target, kGui));
+        if (is_live && in_a_folder) CHECK(target.starts_with(folder + "/"));
         // What labs share in a course, and above it what is handed in.
         if (is_shared) CHECK_FALSE(starts_with_any(target, {"imgui", "labs/view"}));
         if (is_shared && in_a_folder) CHECK(starts_with_any(target, {folder + "/", "labs/course/"}));

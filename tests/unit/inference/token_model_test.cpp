@@ -10,7 +10,7 @@
 #include "core/inference/mixes.h"
 #include "core/inference/score.h"
 #include "core/nn/trainer.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -5,7 +5,7 @@
 #include "core/inference/data.h"
 #include "core/inference/mixes.h"
 #include "core/nn/tasks.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;
@@ -52,8 +52,8 @@ void check_findings(std::uint64_t seed) {
     const Neighbours near = neighbours_of(all.points, 5.5, 0);
     CHECK(all.points[near.worst].divergence > 7 * all.points[near.best].divergence);
     const Mix best = all.mix(*best_within(all.points, 5.6));
-    CHECK(bits(*best.weights[1]->weights.format) == 4);  // layer 2 gets the four bits
-    CHECK(bits(*best.weights[0]->weights.format) > 4);
+    CHECK(width_bits(*best.weights[1]->weights.format) == 4);  // layer 2 gets the four bits
+    CHECK(width_bits(*best.weights[0]->weights.format) > 4);
 
     const auto outputs = [&](const char* id) {
         return run_lowered(network, data.test.x, uniform_mix(4, find_low_format(id, "test"))).y;

@@ -12,7 +12,7 @@
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
-using namespace fp8lab::bits_lab;
+using namespace fp8lab::bits;
 
 namespace {
 
@@ -140,8 +140,8 @@ TEST_CASE("toggling any bit of any code of every tab shows what decode says") {
             lab.select_specials(rules);
             const FormatInfo format = lab.outcome().format;
             CAPTURE(format.name);
-            for (std::uint32_t code = 0; code < (1U << bits(format)); ++code) {
-                for (int bit = 0; bit < bits(format); ++bit) {
+            for (std::uint32_t code = 0; code < (1U << width_bits(format)); ++code) {
+                for (int bit = 0; bit < width_bits(format); ++bit) {
                     lab.select(code);
                     lab.toggle_bit(bit);
                     const std::uint32_t expected = code ^ (1U << bit);

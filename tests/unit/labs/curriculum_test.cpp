@@ -134,7 +134,7 @@ TEST_CASE(
 
 // curriculum.md 3.1.
 TEST_CASE("L1: 2 codes of E4M3 and 8 of E5M2 are not finite, 448 is 0x7E, 0xFE below 0, and 0x5F in E5M2") {
-    bits_lab::BitsLab lab;
+    bits::BitsLab lab;
     const auto not_finite = [&] { return metric(lab, "codes") - metric(lab, "finite_codes"); };
     CHECK(not_finite() == 2);
     set(lab, {"format=e5m2"});
@@ -149,7 +149,7 @@ TEST_CASE("L1: 2 codes of E4M3 and 8 of E5M2 are not finite, 448 is 0x7E, 0xFE b
 }
 
 TEST_CASE("L1: 240 and 448 differ in the special values alone") {
-    bits_lab::BitsLab lab;
+    bits::BitsLab lab;
     set(lab, {"format=custom", "specials=ieee"});
     CHECK(metric(lab, "max") == 240);
     const auto before = lab.state();

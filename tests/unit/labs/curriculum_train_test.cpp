@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "tests/all.h"
 
 using namespace fp8lab;

@@ -14,7 +14,7 @@
 #include "core/files/files.h"
 #include "core/formats/codec.h"
 #include "core/tensors/safetensors.h"
-#include "core/train/cpu_trainer.h"
+#include "core/trainer/cpu_trainer.h"
 #include "labs/delayed/model.h"
 #include "tests/scratch.h"
 #include "tests/unit/labs/lesson_numbers.h"

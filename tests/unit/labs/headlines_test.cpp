@@ -173,11 +173,11 @@ TEST_CASE("L11: every control that is enabled changes a number of its experiment
                                         {"experiment=mix", "act_scale=calibrated", "lower=weights"},
                                         {"experiment=cascade"},
                                         {"experiment=kv", "cache=fp8"}})
-        check_all_act<lower_lab::LowerLab>(settings, belongs_and_acts<lower_lab::LowerLab>);
+        check_all_act<lower::LowerLab>(settings, belongs_and_acts<lower::LowerLab>);
 }
 
 TEST_CASE("L11: every figure follows the controls that look as if they acted on it") {
-    using Lower = lower_lab::LowerLab;
+    using Lower = lower::LowerLab;
     const Assignments mix = {"experiment=mix", "uniform=nvfp4", "contrast=4", "act_scale=calibrated"};
     check_follows<Lower>(
         mix, "metric sensitivity_2",

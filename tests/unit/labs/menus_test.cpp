@@ -21,14 +21,14 @@ struct Menu {
     Ids before = {}, after = {};
 };
 
-bool any_with_sign(const FormatInfo& f) { return f.is_signed && bits(f) <= 8; }
+bool any_with_sign(const FormatInfo& f) { return f.is_signed && width_bits(f) <= 8; }
 bool float_with_sign(const FormatInfo& f) { return any_with_sign(f) && f.kind == Kind::floating; }
 bool trains(const FormatInfo& f) { return f.trains; }
 bool trains_in_fp8(const FormatInfo& f) { return f.trains && f.exponent_bits + f.mantissa_bits == 7; }
 bool of_mx(const FormatInfo& f) { return f.mx; }
 // The first row with these exponent bits, mantissa bits and special values, if no row before it has the same bits.
 bool tab(const FormatInfo& f) {
-    if (f.exponent_bits == 0 || bits(f) > 16) return false;
+    if (f.exponent_bits == 0 || width_bits(f) > 16) return false;
     bool relative = false, twin = false;
     for (const FormatInfo& g : formats()) {
         if (&g == &f) break;
@@ -80,11 +80,11 @@ TEST_CASE("every lab's menu of formats is the rows of the table with the propert
         // In the table's order, the wide ones after the narrow ones.
         Ids expected = menu.before;
         for (const FormatInfo& f : formats())
-            if (menu.has(f) && bits(f) <= 8) expected.emplace_back(f.name);
+            if (menu.has(f) && width_bits(f) <= 8) expected.emplace_back(f.name);
         for (const int width : {16, 19, 32})
             for (const int exponent : {8, 5})
                 for (const FormatInfo& f : formats())
-                    if (menu.has(f) && bits(f) == width && f.exponent_bits == exponent)
+                    if (menu.has(f) && width_bits(f) == width && f.exponent_bits == exponent)
                         expected.emplace_back(f.name);
         expected.insert(expected.end(), menu.after.begin(), menu.after.end());
         CHECK(ids(choices) == expected);

@@ -1,5 +1,5 @@
 // What L8 and L13 show before there is a run of one's own, and how long a training takes.
-#include "labs/training/recorded_run.h"
+#include "labs/live/recorded_run.h"
 
 #include <doctest/doctest.h>
 
@@ -7,12 +7,12 @@
 
 #include "core/base/error.h"
 #include "core/nn/train_spec.h"
+#include "labs/live/transport.h"
 #include "labs/train/model.h"
-#include "labs/training/transport.h"
 #include "labs/transformer/model.h"
 
 using namespace fp8lab;
-using namespace fp8lab::training;
+using namespace fp8lab::live;
 using namespace std::chrono_literals;
 
 TEST_CASE("the runs that ship are those of the default settings, with machine and date, small") {

@@ -80,12 +80,12 @@ TEST_CASE("a binade of E4M3 holds 8 values, the last one 7, and the gap doubles"
 TEST_CASE("brushed intervals agree with counting every code of every format") {
     RulerLab lab;
     for (const FormatInfo& format : formats()) {
-        if (!format.is_signed || bits(format) > 8) continue;
+        if (!format.is_signed || width_bits(format) > 8) continue;
         const auto marks = positive_marks(format, 1.0);
         for (const auto& [lo, hi] :
              {std::pair{0.0, 1.0}, {0.3, 0.7}, {1.0, 6.0}, {2.0, 2.0}, {100.0, 300.0}, {0.0, 1e6}}) {
             std::vector<double> inside, all;
-            for (std::uint32_t code = 0; code < (1U << bits(format)); ++code) {
+            for (std::uint32_t code = 0; code < (1U << width_bits(format)); ++code) {
                 const auto value = static_cast<double>(decode(format, code));
                 if (!std::isfinite(value) || value <= 0) continue;
                 all.push_back(value);
@@ -254,7 +254,7 @@ TEST_CASE("every axis, format and tensor gives finite figures with a finding as 
     RulerLab lab;
     for (const char* axis : {"linear", "log", "binades"}) {
         for (const FormatInfo& format : formats()) {
-            if (!format.is_signed || bits(format) > 8) continue;
+            if (!format.is_signed || width_bits(format) > 8) continue;
             for (const char* tensor : {"none", "normal"}) {
                 CAPTURE(axis);
                 CAPTURE(format.name);

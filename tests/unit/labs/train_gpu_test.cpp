@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "labs/live/cost.h"
 #include "labs/train/model.h"
-#include "labs/training/cost.h"
 #include "tests/fake_gpu.h"
 
 using namespace fp8lab;

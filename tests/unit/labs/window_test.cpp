@@ -13,7 +13,7 @@
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;
-using namespace fp8lab::window_lab;
+using namespace fp8lab::window;
 
 namespace {
 

@@ -20,7 +20,7 @@ std::set<std::string> narrow(const ModelPlan& plan, const std::string& recipe) {
     for (std::uint16_t i = 0; i < plan.tensors.size(); ++i) {
         const Recipe here = plan.recipe_of(parse_recipe(recipe), {i});
         const FormatInfo& format = *cast_plan(here, plan.tensors[i].tensor).format;
-        if (bits(format) <= 8) names.insert(plan.tensors[i].name);
+        if (width_bits(format) <= 8) names.insert(plan.tensors[i].name);
     }
     return names;
 }

@@ -292,7 +292,7 @@ TEST_CASE("options of four bits: their values, and the recipes that take them") 
             else
                 CHECK(why.starts_with("unknown " + std::string(r.base) + " option '"));
         }
-        CHECK((why_refused(std::string(r.base) + ":wide=first") == "accepted") == (bits(*r.fwd) <= 8));
+        CHECK((why_refused(std::string(r.base) + ":wide=first") == "accepted") == (width_bits(*r.fwd) <= 8));
     }
     CHECK(why_refused("mxfp4:rht=1").find("valid: mxrule=up|floor|even ") != std::string::npos);
     CHECK(why_refused("nvfp4:target=5") == "recipe nvfp4: '5' is not a value of target; valid: 6|4|4or6");

@@ -1,0 +1,153 @@
+#include "core/trainer/arm.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/nn/streams.h"
+#include "core/threads/parallel.h"
+#include "core/trainer/decision.h"
+
+namespace fp8lab {
+namespace {
+
+const FormatInfo& storage_format() { return find_format("e4m3"); }
+
+bool all_finite(std::span<const float> values) {
+    return std::ranges::all_of(values, [](float v) { return std::isfinite(v); });
+}
+
+double milliseconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
+    : spec_(spec),
+      model_(make_model(spec)),
+      casts_(recipe, plan(), spec.seed),
+      moments_(plan().parameters.size()) {
+    for (std::size_t i = 0; i < moments_.size(); ++i)
+        if (plan().parameters[i].operand) weights_.push_back(i);
+    model_->initialise(spec.seed);
+    if (!stores_fp32()) use_storage_scales(scales_for_weights());
+}
+
+void Arm::set_recipe(const Recipe& recipe) {
+    const bool stored_fp32 = stores_fp32();
+    casts_.set_recipe(recipe);
+    if (stored_fp32 == stores_fp32()) return;
+    use_storage_scales(stores_fp32() ? std::vector<float>{} : scales_for_weights());
+}
+
+std::vector<float> Arm::scales_for_weights() const {
+    constexpr float kHeadroom = 4;  // a weight may grow to 4x its initial amax before it saturates
+    const float limit = static_cast<float>(max_finite(storage_format()));
+    std::vector<float> scales;
+    for (const std::size_t i : weights_) {
+        const float largest = amax(value(i));
+        scales.push_back(largest > 0 ? limit / (kHeadroom * largest) : 1.0F);
+    }
+    return scales;
+}
+
+void Arm::use_storage_scales(std::vector<float> scales) {
+    storage_scales_ = std::move(scales);
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+        casts_.fix_scale(*plan().parameters[weights_[i]].operand,
+                         storage_scales_.empty() ? 0.0F : storage_scales_[i]);
+    store_weights(Rounding::nearest, 0);
+}
+
+void Arm::store_weights(Rounding rounding, int step) {
+    for (std::size_t i = 0; i < storage_scales_.size(); ++i) {
+        const std::span<float> w = value(weights_[i]);
+        const int ordinal = plan().ordinal(*plan().parameters[weights_[i]].operand);
+        constexpr std::size_t kGrain = 65536;
+        parallel_for(w.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+            const auto part = w.subspan(begin, end - begin);
+            quantize(storage_format(), part, part,
+                     {.rounding = rounding,
+                      .overflow = Overflow::saturate,
+                      .scale = storage_scales_[i],
+                      .seed = spec_.seed,
+                      .stream = stream(Draw::update, ordinal, step),
+                      .first = begin});
+        });
+    }
+}
+
+void Arm::compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched) {
+    const auto start = std::chrono::steady_clock::now();
+    casts_.begin_step(step, watched);
+    loss_ = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
+    if (std::isfinite(loss_.loss)) model_->backward(dy_, casts_);
+    gradients_ms_ = milliseconds_since(start);
+}
+
+void Arm::update(int step, double lr) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool loss_is_finite = std::isfinite(loss_.loss), alive = loss_is_finite && apply_update(step, lr);
+    if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
+    StepRecord record{
+        .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
+    if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
+    // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
+    if (auto view = casts_.watched()) watched_ = std::move(view);
+    record.step_ms = gradients_ms_ + milliseconds_since(start);
+    records_.push_back(std::move(record));
+}
+
+bool Arm::apply_update(int step, double lr) {
+    const OptimizerStep how{spec_.optimizer, lr,          spec_.weight_decay, step,
+                            spec_.beta1,     spec_.beta2, spec_.eps};
+    bool finite = true;
+    const auto parameters = model_->parameters();
+    if (spec_.clip > 0) {
+        std::vector<std::span<float>> gradients;
+        for (const Parameter<float>& p : parameters) gradients.push_back(p.gradient);
+        limit_norm(gradients, spec_.clip);
+    }
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+        finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
+    model_->after_update();
+    store_weights(casts_.recipe().round_update, step);
+    return finite;
+}
+
+// Searches in the order of the computation: forward pass, loss, backward pass, then the updated parameters.
+std::string Arm::first_nonfinite(bool loss_is_finite) const {
+    const auto& tensors = plan().tensors;
+    const auto bad = [&](std::size_t i) {
+        const TensorId id{static_cast<std::uint16_t>(i)};
+        if (casts_.became_nonfinite(id)) return true;
+        // After the update the weights are those of the next step; what this step read is known from its cast.
+        if (tensors[i].tensor == TensorClass::w && loss_is_finite) return false;
+        return !all_finite(model_->values(id));
+    };
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (tensors[i].tensor != TensorClass::dy && bad(i)) return tensors[i].name;
+    if (!loss_is_finite) return "loss";
+    for (std::size_t i = tensors.size(); i-- > 0;)
+        if (tensors[i].tensor == TensorClass::dy && bad(i)) return tensors[i].name;
+    for (const std::size_t i : weights_)
+        if (!all_finite(value(i))) return plan().parameters[i].name;
+    for (std::size_t i = 0; i < moments_.size(); ++i)
+        if (!all_finite(value(i))) return plan().parameters[i].name;
+    return "update";
+}
+
+ArmSnapshot Arm::take() {
+    ArmSnapshot snapshot;
+    snapshot.records = std::exchange(records_, {});
+    snapshot.stopped = stopped_;
+    snapshot.watched = watched_;
+    snapshot.evaluation = evaluation_;
+    if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(*model_, spec_.loss);
+    return snapshot;
+}
+
+}  // namespace fp8lab

@@ -1,0 +1,70 @@
+// One arm of a comparison: a model under one recipe with its own optimiser state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/nn/loss.h"
+#include "core/nn/model.h"
+#include "core/nn/optimizer.h"
+#include "core/nn/recipe_casts.h"
+#include "core/nn/tasks.h"
+#include "core/trainer/checkpoint.h"
+
+namespace fp8lab {
+
+class Arm {
+  public:
+    Arm(const TrainSpec& spec, const Recipe& recipe);
+
+    // A step has two halves. The first, forward, loss and backward, takes nearly all of its time and changes nothing
+    // that lasts, so that it may be given up (core/threads/ask.h) and done again.
+    void compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched);
+    // The second is done to its end. An arm whose loss or weights become non-finite stops; its last record has loss
+    // NaN.
+    void update(int step, double lr);
+    const std::optional<NonFinite>& stopped() const { return stopped_; }
+
+    RecipeCasts& casts() { return casts_; }
+    void set_recipe(const Recipe& recipe);
+    void align_channel(int token) { model_->align_channel(token); }
+    // Computes held-out loss and a sample, if the task has them. It may be given up too; keep() makes it the newest.
+    std::optional<Evaluation> evaluate(const Task& task, int steps_done);
+    void keep(std::optional<Evaluation> evaluation) {
+        if (evaluation) evaluation_ = std::move(evaluation);
+    }
+
+    ArmSnapshot take();  // records since the last take(); for spiral also the decision grid
+
+    ArmCheckpoint checkpoint() const;
+    // Restores weights, moments and, where both have them, delayed scales. The shapes are those of this spec.
+    void restore(const ArmCheckpoint& checkpoint);
+
+  private:
+    bool apply_update(int step, double lr);
+    bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
+    std::vector<float> scales_for_weights() const;  // scales for the present weights, one per GEMM weight
+    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: FP32 weights
+    void store_weights(Rounding rounding, int step);     // rounds them to their E4M3 grid, if any
+    std::string first_nonfinite(bool loss_is_finite) const;
+    const ModelPlan& plan() const { return model_->plan(); }
+    std::span<float> value(std::size_t parameter) const { return model_->parameters()[parameter].value; }
+
+    const TrainSpec& spec_;
+    std::unique_ptr<Model<float>> model_;
+    RecipeCasts casts_;
+    std::vector<Moments> moments_;       // one per parameter
+    std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
+    std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
+    Matrix<float> dy_;
+    LossValue loss_;  // of the first half
+    double gradients_ms_ = 0;
+    std::vector<StepRecord> records_;
+    std::optional<NonFinite> stopped_;
+    std::optional<TensorView> watched_;
+    std::optional<Evaluation> evaluation_;
+};
+
+}  // namespace fp8lab

@@ -1,0 +1,38 @@
+// CPU arm <-> checkpoint.
+#include "core/trainer/arm.h"
+#include "core/trainer/checkpoint.h"
+
+namespace fp8lab {
+
+ArmCheckpoint Arm::checkpoint() const {
+    ArmCheckpoint checkpoint{.recipe = recipe_text(casts_.recipe()), .parameters = {}, .scales = {}};
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+        const auto values = value(i);
+        checkpoint.parameters.push_back({{values.begin(), values.end()}, moments_[i], {}});
+    }
+    for (std::size_t i = 0; i < storage_scales_.size(); ++i)
+        checkpoint.parameters[weights_[i]].storage_scale = storage_scales_[i];
+    for (std::size_t i = 0; i < plan().tensors.size(); ++i) {
+        const TensorId id{static_cast<std::uint16_t>(i)};
+        if (const DelayedScale* delayed = casts_.delayed(id))
+            checkpoint.scales.push_back({id, delayed->scale(), delayed->scale_age(), delayed->history()});
+    }
+    return checkpoint;
+}
+
+void Arm::restore(const ArmCheckpoint& checkpoint) {
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+        std::ranges::copy(checkpoint.parameters[i].values, value(i).begin());
+        moments_[i] = checkpoint.parameters[i].moments;
+    }
+    if (!stores_fp32()) {
+        std::vector<float> stored;
+        for (const std::size_t i : weights_)
+            if (const auto scale = checkpoint.parameters[i].storage_scale) stored.push_back(*scale);
+        use_storage_scales(stored.size() == weights_.size() ? stored : scales_for_weights());
+    }
+    for (const ScaleCheckpoint& s : checkpoint.scales)
+        casts_.restore_delayed(s.id, s.scale, s.scale_age, s.history);
+}
+
+}  // namespace fp8lab
