@@ -97,7 +97,7 @@ Verdict repair(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> AddingLab::judges() const {
+std::span<const NamedJudge> Adding::judges() {
     static constexpr std::array kJudges = {NamedJudge{"stalls", stalls}, NamedJudge{"gradients", gradients},
                                            NamedJudge{"noisier", noisier}, NamedJudge{"promote", promote},
                                            NamedJudge{"repair", repair}};

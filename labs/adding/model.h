@@ -2,8 +2,6 @@
 // accumulator, and a weight that its updates do not move.
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +9,9 @@
 #include "core/backend/backends.h"
 #include "core/backend/recording.h"
 #include "core/figure/palette.h"
-#include "core/threads/job.h"
 #include "labs/adding/model_dot.h"
 #include "labs/adding/model_round.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::adding {
 
@@ -59,7 +56,7 @@ struct Hardware {
     std::vector<AccumulationError> lines;
     Provenance provenance = Provenance::recorded;
     std::string where;    // "NVIDIA H200, 2026-11-21"; of this machine: "NVIDIA H200"
-    std::string problem;  // why there are no lines
+    std::string problem;  // why there are no lines; both empty: not asked for
 };
 
 struct Dot {
@@ -67,7 +64,6 @@ struct Dot {
     DotError narrow_at_k, promoted_at_k, fp32_at_k, cast_at_k;
     DotError half_as_often_at_k;  // promoted at twice the interval
     std::vector<DotError> sweep;  // over the interval (its k), at K
-    Hardware hardware;
 };
 
 struct Weight {
@@ -104,46 +100,41 @@ struct Table {
     std::vector<Row> rows;
 };
 
-class AddingLab final : public Lab {
+// The products of the request before are kept.
+class Compute {
   public:
-    explicit AddingLab(Backends backends = {});
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    std::vector<Figure> figures() const override;  // of the experiment at hand: the main one, then why
-    Figure thumbnail() const override;
-    // Measurements on this GPU are in figures and table only, because another machine could not repeat them.
-    std::vector<Metric> metrics() const override;
-    std::span<const NamedJudge> judges() const override;
-    bool busy() const override { return computing_->busy() || measuring_->busy(); }
-    void set_wake(std::function<void()> wake) override {
-        computing_->start_worker(wake);
-        measuring_->start_worker(std::move(wake));
-    }
-    void reset() override;
-
-    // Whether a field has an effect on the experiment at hand.
-    bool applies(std::string_view field) const;
-    Table table() const;
-    const Outcome& outcome() const { return outcome_; }
-    const Params& params() const { return params_; }
+    Outcome operator()(const Params& params);
 
   private:
-    void add_hardware();
-    void take_measurement();
+    Dot make_dot(const Params& params);
 
-    Backends backends_;
-    std::unique_ptr<Job<Params, Outcome>> computing_;
-    std::unique_ptr<Job<Backends, Hardware>> measuring_;
-    std::optional<Hardware> measured_;  // once asked for
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;  // never changed
-    std::optional<Params> asked_;
-    Outcome outcome_;
+    Products products_;  // of data and seed
+    std::string data_;
+    int seed_ = 0;
 };
+
+struct Adding {
+    static const LabInfo kInfo;
+    using Params = adding::Params;
+    explicit Adding(Backends backends = {});
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<Adding>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&outcome, &measured}; }
+    Figure thumbnail() const;
+    Table table() const;
+    Hardware hardware() const;  // that the dot product is compared with
+
+    Params params;
+    table::Computed<Params, Outcome> outcome{"", [this] { return params; }, Compute(), table::When::at_once};
+    table::Computed<bool, Hardware> measured;  // on this GPU, once it was asked for
+
+  private:
+    std::vector<Figure> figures() const;  // of the experiment at hand: the main one, then why
+    // Measurements on this GPU are in figures and table only, because another machine could not repeat them.
+    std::vector<table::MetricRow> metrics() const;
+};
+using AddingLab = table::TableLab<Adding>;
 
 // model_sums.cpp, model_dice.cpp, model_weight.cpp
 std::vector<Choice> sum_formats();  // those that tensors of a training have
@@ -155,7 +146,7 @@ Hardware measured_hardware(const Backends& backends);  // a second or two, on th
 
 std::vector<Figure> sum_figures(const Outcome& outcome, const Params& params);
 std::vector<Figure> dice_figures(const Outcome& outcome, const Params& params);
-std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params);
+std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params, const Hardware& hardware);
 std::vector<Figure> weight_figures(const Outcome& outcome, const Params& params);
 
 }  // namespace fp8lab::adding

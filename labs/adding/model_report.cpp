@@ -28,21 +28,21 @@ std::string name_of(const Hardware& hardware, bool fast) {
            (fast ? "fast" : "not fast");
 }
 
-void measured(Figure& figure, const Dot& dot, const Params& params, bool fast, Marker marker) {
+void measured(Figure& figure, const Hardware& hardware, const Params& params, bool fast, Marker marker) {
     std::vector<double> xs, ys;
-    for (const AccumulationError& line : dot.hardware.lines) {
+    for (const AccumulationError& line : hardware.lines) {
         if (line.data != params.data || line.fast != fast) continue;
         xs.push_back(line.k);
         ys.push_back(line.rel_rms);
     }
     if (!xs.empty())
-        figure.scatter(name_of(dot.hardware, fast), data(std::move(xs)), data(std::move(ys)),
+        figure.scatter(name_of(hardware, fast), data(std::move(xs)), data(std::move(ys)),
                        {.color = {Role::text}, .marker = marker, .marker_size = 5});
 }
 
 }  // namespace
 
-std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
+std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params, const Hardware& hardware) {
     const Dot& dot = outcome.dot;
     const double lost = dot.narrow_at_k.rel_rms, kept = dot.promoted_at_k.rel_rms;
     Figure over_k{.id = "accumulator"};
@@ -54,8 +54,8 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     curve(over_k, fmt::format("promoted every {}", params.interval), dot.promoted,
           {.color = {Role::block}, .dash = Dash::dot});
     curve(over_k, "never promoted", dot.narrow, {.color = {Role::e4m3}, .width = 3});
-    measured(over_k, dot, params, true, Marker::disc);
-    measured(over_k, dot, params, false, Marker::ring);
+    measured(over_k, hardware, params, true, Marker::disc);
+    measured(over_k, hardware, params, false, Marker::ring);
 
     Figure over_interval{.id = "promotion"};
     over_interval.title = fmt::format("At K = {} promotion every {} products leaves an error of {}", params.k,
@@ -71,42 +71,43 @@ std::vector<Figure> dot_figures(const Outcome& outcome, const Params& params) {
     return {over_k, over_interval};
 }
 
-Table AddingLab::table() const {
+Table Adding::table() const {
     Table out;
-    if (outcome_.params.experiment == "sum") {
+    if (outcome->params.experiment == "sum") {
         out.columns = {{"nearest stops at"}, {"sum"}, {"exact", false}, {"error %"}};
-        for (const Sum& sum : outcome_.sums)
+        for (const Sum& sum : outcome->sums)
             out.rows.push_back({std::string(sum.format.label),
                                 sum.format.role,
                                 {sum.stall, sum.path.back(), sum.exact, sum.error_pct()},
-                                sum.format.name == outcome_.params.format});
-    } else if (outcome_.params.experiment == "dice") {
+                                sum.format.name == outcome->params.format});
+    } else if (outcome->params.experiment == "dice") {
         out.columns = {
             {"mean"}, {"bias"}, {"deviation"}, {"tensor off the grid %", false}, {"tensor SQNR dB"}};
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
-            const RoundedDraws& drawn = outcome_.dice.draws[i];
-            const TensorCast& tensor = outcome_.dice.tensors[i];
+            const RoundedDraws& drawn = outcome->dice.draws[i];
+            const TensorCast& tensor = outcome->dice.tensors[i];
             out.rows.push_back({std::string(label_of(kMethods[i])),
                                 Role::text,
-                                {drawn.mean, drawn.mean - outcome_.params.x, drawn.deviation,
+                                {drawn.mean, drawn.mean - outcome->params.x, drawn.deviation,
                                  tensor.off_grid_pct, tensor.sqnr_db},
-                                i == outcome_.dice.chosen});
+                                i == outcome->dice.chosen});
         }
-    } else if (outcome_.params.experiment == "dot") {
-        const Dot& dot = outcome_.dot;
+    } else if (outcome->params.experiment == "dot") {
+        const Dot& dot = outcome->dot;
+        const Hardware hardware = this->hardware();
         out.columns = {{"error %"}, {"bias %"}};
         const auto row = [&](std::string label, Role role, double rms, double bias) {
             out.rows.push_back({std::move(label), role, {100 * rms, 100 * bias}});
         };
         row("model, never promoted", Role::e4m3, dot.narrow_at_k.rel_rms, dot.narrow_at_k.rel_bias);
-        row(fmt::format("model, every {}", outcome_.params.interval), Role::block, dot.promoted_at_k.rel_rms,
+        row(fmt::format("model, every {}", outcome->params.interval), Role::block, dot.promoted_at_k.rel_rms,
             dot.promoted_at_k.rel_bias);
         row("FP32, one by one", Role::truth, dot.fp32_at_k.rel_rms, dot.fp32_at_k.rel_bias);
-        for (const AccumulationError& line : dot.hardware.lines)
-            if (line.data == outcome_.params.data && line.k == outcome_.params.k)
-                row(name_of(dot.hardware, line.fast), Role::text, line.rel_rms, line.rel_bias);
+        for (const AccumulationError& line : hardware.lines)
+            if (line.data == outcome->params.data && line.k == outcome->params.k)
+                row(name_of(hardware, line.fast), Role::text, line.rel_rms, line.rel_bias);
     } else {
-        const Weight& weight = outcome_.weight;
+        const Weight& weight = outcome->weight;
         out.columns = {{"ends at"}, {"exact", false}, {"error %"}, {"deviation"}};
         const double exact = weight.exact.back();
         const auto row = [&](std::string label, double end, double deviation) {
@@ -120,21 +121,21 @@ Table AddingLab::table() const {
     return out;
 }
 
-std::vector<Metric> AddingLab::metrics() const {
-    std::vector<Metric> out;
+std::vector<table::MetricRow> Adding::metrics() const {
+    std::vector<table::MetricRow> out;
     const auto add = [&](std::string name, double value, std::string unit = {}) {
-        out.push_back({.name = std::move(name), .value = value, .unit = std::move(unit)});
+        out.push_back(table::known(std::move(name), value, std::move(unit)));
     };
-    if (outcome_.params.experiment == "sum") {
-        for (const Sum& sum : outcome_.sums) {
+    if (outcome->params.experiment == "sum") {
+        for (const Sum& sum : outcome->sums) {
             const std::string name(sum.format.name);
             add(name + ".stall", sum.stall);
             add(name + ".sum", sum.path.back());
             add(name + ".error_pct", sum.error_pct(), "%");
         }
-        add("exact", outcome_.sums.front().exact);
-    } else if (outcome_.params.experiment == "dice") {
-        const Dice& dice = outcome_.dice;
+        add("exact", outcome->sums.front().exact);
+    } else if (outcome->params.experiment == "dice") {
+        const Dice& dice = outcome->dice;
         add("below", dice.around.below);
         add("above", dice.around.above);
         for (std::size_t i = 0; i < kMethods.size(); ++i) {
@@ -146,28 +147,29 @@ std::vector<Metric> AddingLab::metrics() const {
             add(name + ".tensor_off_grid_pct", dice.tensors[i].off_grid_pct, "%");
             add(name + ".tensor_sqnr_db", dice.tensors[i].sqnr_db, "dB");
         }
-    } else if (outcome_.params.experiment == "dot") {
-        const Dot& dot = outcome_.dot;
+    } else if (outcome->params.experiment == "dot") {
+        const Dot& dot = outcome->dot;
         add("narrow.rel_rms", dot.narrow_at_k.rel_rms);
         add("narrow.rel_bias", dot.narrow_at_k.rel_bias);
         add("promoted.rel_rms", dot.promoted_at_k.rel_rms);
         add("promoted.rel_bias", dot.promoted_at_k.rel_bias);
         add("promoted_half_as_often.rel_rms", dot.half_as_often_at_k.rel_rms);
         add("cast.rel_rms", dot.cast_at_k.rel_rms);
-        if (outcome_.params.hardware == "live") return out;
-        for (const AccumulationError& line : dot.hardware.lines) {
-            if (line.data != outcome_.params.data) continue;
+        if (outcome->params.hardware == "live") return out;
+        const Hardware hardware = this->hardware();
+        for (const AccumulationError& line : hardware.lines) {
+            if (line.data != outcome->params.data) continue;
             const std::string name = fmt::format("hardware.{}.k{}", line.fast ? "fast" : "not_fast", line.k);
             add(name + ".rel_rms", line.rel_rms);
             add(name + ".rel_bias", line.rel_bias);
         }
-        if (!dot.hardware.where.empty()) {
-            out.push_back({.name = "hardware.where", .text = dot.hardware.where});
+        if (!hardware.where.empty()) {
+            out.push_back(table::known_word("hardware.where", hardware.where));
             out.push_back(
-                {.name = "hardware.provenance", .text = std::string(to_string(dot.hardware.provenance))});
+                table::known_word("hardware.provenance", std::string(to_string(hardware.provenance))));
         }
     } else {
-        const Weight& weight = outcome_.weight;
+        const Weight& weight = outcome->weight;
         add("exact", weight.exact.back());
         add("nearest", weight.nearest.back());
         add("dice.mean", weight.final_mean);

@@ -22,14 +22,14 @@ std::string value_text(double value) { return std::isinf(value) ? "never" : form
 
 void AddingView::stage(Context& context, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
-    const Table table = lab_.table();
+    const Table table = lab_->table();
     // The table gives way where the figures would become too low to read.
     const float wanted = context.px(kHead + 14 + kRow * static_cast<float>(table.rows.size()));
     const bool has_table = area.height() - wanted >= context.px(360);
     const float foot = has_table ? area.y1 - wanted : area.y1;
-    if (drawn_ != lab_.outcome().params.experiment) {
+    if (drawn_ != lab_->outcome->params.experiment) {
         main_plot_ = why_plot_ = {};
-        drawn_ = lab_.outcome().params.experiment;
+        drawn_ = lab_->outcome->params.experiment;
     }
     const float split = std::round(area.y0 + 0.58F * (foot - area.y0));
     ui::plot(context, "adding." + figures[0].id, figures[0], main_plot_,
@@ -81,17 +81,9 @@ void AddingView::draw_table(Context& context, const Table& table, Rect area) {
     }
 }
 
-void AddingView::explore(Context& context, float) {
-    const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = lab_.defaults();
-    ui::edit_fields(
-        context, "adding.more", fields, default_fields,
-        [&](std::string_view name) { return lab_.applies(name); }, "seed", more_open_);
-    if (lab_.outcome().params.experiment == "dot") explore_hardware(context);
-}
-
-void AddingView::explore_hardware(Context& context) {
-    const Hardware& hardware = lab_.outcome().dot.hardware;
+void AddingView::draw_below(Context& context, float) {
+    if (lab_->outcome->params.experiment != "dot") return;
+    const Hardware hardware = lab_->hardware();
     ui::divider(context);
     ui::text(context, "The same product on a GPU", Role::text, {Face::sans_bold, 15});
     if (hardware.lines.empty()) {
@@ -104,11 +96,11 @@ void AddingView::explore_hardware(Context& context) {
 }
 
 std::vector<std::pair<std::string, std::string>> AddingView::status() const {
-    return {{"seed", std::to_string(lab_.params().seed)}, {"experiment", lab_.params().experiment}};
+    return {{"seed", std::to_string(lab_->params.seed)}, {"experiment", lab_->params.experiment}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<AddingView>(dynamic_cast<AddingLab&>(lab));
+    return std::make_unique<AddingView>(static_cast<AddingLab&>(lab));
 }
 
 }  // namespace fp8lab::adding

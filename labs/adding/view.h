@@ -2,26 +2,24 @@
 #pragma once
 
 #include "labs/adding/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::adding {
 
-class AddingView final : public LabView {
+class AddingView final : public table::TableView<Adding> {
   public:
-    explicit AddingView(AddingLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
-    void explore_hardware(ui::Context& context);
+    std::string more_words() const override { return "seed"; }
+    void draw_below(ui::Context&, float width) override;  // where the hardware's numbers are from
     void draw_table(ui::Context& context, const Table& table, Rect area);
 
-    AddingLab& lab_;
     std::string drawn_;  // the experiment that the plots' ranges belong to
     ui::PlotState main_plot_, why_plot_;
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::adding

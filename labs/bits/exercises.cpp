@@ -82,7 +82,7 @@ Verdict reclaim(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> BitsLab::judges() const {
+std::span<const NamedJudge> Bits::judges() {
     static constexpr std::array kJudges = {NamedJudge{"largest", largest}, NamedJudge{"one_bit", one_bit},
                                            NamedJudge{"twins", twins}, NamedJudge{"reclaim", reclaim}};
     return kJudges;

@@ -100,163 +100,155 @@ std::uint32_t code_mask(const FormatInfo& format) { return (1U << width_bits(for
 
 }  // namespace
 
-namespace {
-constexpr LabInfo kInfo = {"bits",
-                           1,
-                           "Bits and codes",
-                           "What does a byte mean?",
-                           "A byte has 256 codes. Which numbers are they, and where do they end?",
-                           20};
-}  // namespace
+const LabInfo Bits::kInfo = {"bits",
+                             1,
+                             "Bits and codes",
+                             "What does a byte mean?",
+                             "A byte has 256 codes. Which numbers are they, and where do they end?",
+                             20};
 
-const LabInfo& BitsLab::info() const { return kInfo; }
+std::span<const table::Experiment<Bits>> Bits::experiments() {
+    static constexpr std::array<table::Experiment<Bits>, 1> kOne = {
+        {{.figures = &Bits::figures, .metrics = &Bits::metrics}}};
+    return kOne;
+}
 
-std::vector<Field> BitsLab::fields_of(Params& params) {
+std::vector<table::Row> Bits::rows(Params& params) {
+    const auto designed = [&](Field field) {
+        return table::Row{.field = std::move(field), .shown = params.format == "custom"};
+    };
     return {
-        choice({.name = "format",
-                .label = "Format",
-                .help = "How many bits hold the exponent, and how many the steps between two powers of two."},
-               &params.format, tabs()),
-        choice(
-            {.name = "specials",
-             .label = "Special values",
-             .help = "Which codes mean NaN and infinity instead of numbers. E4M3 and E5M2 exist in more than "
-                     "one version."},
-            &params.specials, {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
-        choice({.name = "shade",
-                .label = "Shade the map by",
-                .help = "What the map's darkness shows: the size of the value, the gap to the next one, or "
-                        "the class of the code."},
-               &params.shade, {{"magnitude", "magnitude"}, {"gap", "gap"}, {"class", "class"}}),
-        integer({.name = "code",
-                 .label = "Code",
-                 .help = "The bits as one integer: 126 is 0x7E.",
-                 .hidden = true},
-                &params.code, 0, 0x7FFFF),
-        integer({.name = "exponent_bits",
-                 .label = "Exponent bits",
-                 .unit = "bits",
-                 .help = "Your own format: each bit more squares the ratio of the largest to the smallest "
-                         "normal value.",
-                 .more = true},
-                &params.exponent_bits, 1, 8),
-        integer({.name = "mantissa_bits",
-                 .label = "Mantissa bits",
-                 .unit = "bits",
-                 .help = "Your own format: each bit more halves the gaps.",
-                 .more = true},
-                &params.mantissa_bits, 0, 10),
-        integer({.name = "bias",
-                 .label = "Bias",
-                 .help = "Your own format: subtracted from the stored exponent. It moves the whole range.",
-                 .more = true},
-                &params.bias, -64, 127),
+        {choice(
+            {.name = "format",
+             .label = "Format",
+             .help = "How many bits hold the exponent, and how many the steps between two powers of two."},
+            &params.format, tabs())},
+        {.field = choice({.name = "specials",
+                          .label = "Special values",
+                          .help = "Which codes mean NaN and infinity instead of numbers. E4M3 and E5M2 exist "
+                                  "in more than one version."},
+                         &params.specials,
+                         {{"fn", "FN (OCP)"}, {"ieee", "IEEE"}, {"fnuz", "FNUZ"}, {"finite", "none"}}),
+         .shown = allowed_policies(params).size() >= 2},
+        {choice({.name = "shade",
+                 .label = "Shade the map by",
+                 .help = "What the map's darkness shows: the size of the value, the gap to the next one, or "
+                         "the class of the code."},
+                &params.shade, {{"magnitude", "magnitude"}, {"gap", "gap"}, {"class", "class"}})},
+        {integer({.name = "code",
+                  .label = "Code",
+                  .help = "The bits as one integer: 126 is 0x7E.",
+                  .hidden = true},
+                 &params.code, 0, 0x7FFFF)},
+        designed(integer(
+            {.name = "exponent_bits",
+             .label = "Exponent bits",
+             .unit = "bits",
+             .help = "Your own format: each bit more squares the ratio of the largest to the smallest "
+                     "normal value."},
+            &params.exponent_bits, 1, 8)),
+        designed(integer({.name = "mantissa_bits",
+                          .label = "Mantissa bits",
+                          .unit = "bits",
+                          .help = "Your own format: each bit more halves the gaps."},
+                         &params.mantissa_bits, 0, 10)),
+        designed(integer({.name = "bias",
+                          .label = "Bias",
+                          .help = "Your own format: subtracted from the stored exponent. It moves the whole "
+                                  "range."},
+                         &params.bias, -64, 127)),
     };
 }
 
-void BitsLab::update() {
-    if (params_.format == "custom") make_possible(params_);
-    Outcome next;
-    next.format = format_of(params_);
-    next.rules = policy_in_force(params_);
-    const auto asked = static_cast<std::uint32_t>(params_.code);
-    const std::uint32_t code = asked <= code_mask(next.format) ? asked : max_code(next.format);
-    next.reading = read_code(next.format, code);
-    next.map = code_map(next.format, params_.shade);
-    next.end = line_end(next.format);
-    next.facts = bits::facts(next.format);
-    next.elsewhere = bits::elsewhere(next.format, code);
-    params_.code = static_cast<int>(code);
-    outcome_ = std::move(next);
+void Bits::settle() {
+    if (params.format == "custom") make_possible(params);
+    const FormatInfo format = format_of(params);
+    if (static_cast<std::uint32_t>(params.code) > code_mask(format))
+        params.code = static_cast<int>(max_code(format));
 }
 
-std::vector<Figure> BitsLab::figures() const {
-    const std::uint32_t code = outcome_.reading.code;
-    return {map_figure(outcome_.format, outcome_.map, code), value_figure(outcome_.format, code)};
-}
-
-Figure BitsLab::thumbnail() const {
-    Figure figure = map_figure(outcome_.format, outcome_.map, outcome_.reading.code);
-    std::get<HeatmapSeries>(figure.series.front().shape).labels.clear();
-    std::erase_if(figure.series,
-                  [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
-    figure.x.range = Range{0, static_cast<double>(outcome_.map.cols)};
-    figure.y.range = Range{0, static_cast<double>(outcome_.map.rows)};
-    return figure;
-}
-
-std::vector<Metric> BitsLab::metrics() const {
-    const FormatInfo& format = outcome_.format;
-    const Reading& reading = outcome_.reading;
-    const CodeCounts counts = count_codes(format);
-    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
-    std::vector<Metric> out = {
-        {.name = "format", .text = std::string(format.name)},
-        {.name = "code", .value = count(reading.code)},
-        {.name = "code_hex", .text = reading.code_text},
-        {.name = "class", .text = std::string(to_string(reading.code_class))},
-        {.name = "sign", .value = count(reading.fields.sign)},
-        {.name = "exponent", .value = count(reading.fields.exponent)},
-        {.name = "mantissa", .value = count(reading.fields.mantissa)},
-        {.name = "value", .value = reading.value},
-        {.name = "value_exact", .text = reading.exact},
-        {.name = "gap", .value = reading.gap},
-        {.name = "note", .text = reading.note},
-        {.name = "max", .value = max_finite(format)},
-        {.name = "max_code", .value = count(max_code(format))},
-        {.name = "next_on_the_line", .value = outcome_.end.phantom},
-        {.name = "min_normal", .value = min_normal(format)},
-        {.name = "min_subnormal", .value = min_subnormal(format)},
-        {.name = "bits", .value = count(width_bits(format))},
-        {.name = "codes", .value = count(counts.total)},
-        {.name = "finite_codes", .value = count(counts.finite)},
-        {.name = "distinct_values", .value = count(counts.distinct)},
-        {.name = "subnormal_codes", .value = count(counts.subnormals)},
-        {.name = "nan_codes", .value = count(counts.nans)},
-        {.name = "infinity_codes", .value = count(counts.infinities)},
-    };
+Outcome compute(const Params& params) {
+    const auto code = static_cast<std::uint32_t>(params.code);
+    Outcome out;
+    out.format = format_of(params);
+    out.rules = policy_in_force(params);
+    out.reading = read_code(out.format, code);
+    out.map = code_map(out.format, params.shade);
+    out.end = line_end(out.format);
+    out.facts = facts(out.format);
+    out.elsewhere = elsewhere(out.format, code);
     return out;
 }
 
-void BitsLab::reset() { params_ = {}; }
-
-void BitsLab::select(std::uint32_t code) {
-    params_.code = static_cast<int>(code & code_mask(outcome_.format));
-    update();
+std::vector<Figure> Bits::figures() const {
+    const std::uint32_t code = outcome->reading.code;
+    return {map_figure(outcome->format, outcome->map, code), value_figure(outcome->format, code)};
 }
 
-void BitsLab::toggle_bit(int bit) {
-    if (bit < 0 || bit >= width_bits(outcome_.format)) return;
-    select(outcome_.reading.code ^ (1U << bit));
+Figure Bits::thumbnail() const {
+    Figure figure = map_figure(outcome->format, outcome->map, outcome->reading.code);
+    std::get<HeatmapSeries>(figure.series.front().shape).labels.clear();
+    std::erase_if(figure.series,
+                  [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
+    figure.x.range = Range{0, static_cast<double>(outcome->map.cols)};
+    figure.y.range = Range{0, static_cast<double>(outcome->map.rows)};
+    return figure;
 }
 
-void BitsLab::perform(std::string_view action) {
+std::vector<table::MetricRow> Bits::metrics() const {
+    const FormatInfo& format = outcome->format;
+    const Reading& reading = outcome->reading;
+    const CodeCounts counts = count_codes(format);
+    const auto count = [](std::int64_t n) { return static_cast<double>(n); };
+    return {
+        table::known_word("format", std::string(format.name)),
+        table::known("code", count(reading.code)),
+        table::known_word("code_hex", reading.code_text),
+        table::known_word("class", std::string(to_string(reading.code_class))),
+        table::known("sign", count(reading.fields.sign)),
+        table::known("exponent", count(reading.fields.exponent)),
+        table::known("mantissa", count(reading.fields.mantissa)),
+        table::known("value", reading.value),
+        table::known_word("value_exact", reading.exact),
+        table::known("gap", reading.gap),
+        table::known_word("note", reading.note),
+        table::known("max", max_finite(format)),
+        table::known("max_code", count(max_code(format))),
+        table::known("next_on_the_line", outcome->end.phantom),
+        table::known("min_normal", min_normal(format)),
+        table::known("min_subnormal", min_subnormal(format)),
+        table::known("bits", count(width_bits(format))),
+        table::known("codes", count(counts.total)),
+        table::known("finite_codes", count(counts.finite)),
+        table::known("distinct_values", count(counts.distinct)),
+        table::known("subnormal_codes", count(counts.subnormals)),
+        table::known("nan_codes", count(counts.nans)),
+        table::known("infinity_codes", count(counts.infinities)),
+    };
+}
+
+bool Bits::perform(std::string_view action) {
     constexpr std::string_view kToggle = "toggle ";
     int bit = 0;
     const char* const end = action.data() + action.size();
     const bool known =
         action.starts_with(kToggle) &&
         std::from_chars(action.data() + kToggle.size(), end, bit) == std::from_chars_result{end, std::errc{}};
-    if (!known || bit < 0 || bit > 15) return Lab::perform(action);
-    toggle_bit(bit);
+    if (!known || bit < 0 || bit > 15) return false;
+    if (bit < width_bits(outcome->format)) select(outcome->reading.code ^ (1U << bit));
+    return true;
 }
 
-void BitsLab::select_format(std::string_view id) {
-    const int width = width_bits(outcome_.format);
-    params_.format = id;
-    if (params_.format == "custom") make_possible(params_);
-    const FormatInfo next = format_of(params_);
-    if (width_bits(next) != width) params_.code = static_cast<int>(max_code(next));
-    update();
+void Bits::select_format(std::string_view id) {
+    const int width = width_bits(outcome->format);
+    params.format = id;
+    if (params.format == "custom") make_possible(params);
+    const FormatInfo next = format_of(params);
+    if (width_bits(next) != width) params.code = static_cast<int>(max_code(next));
 }
 
-void BitsLab::select_specials(std::string_view id) {
-    params_.specials = id;
-    update();
-}
-
-std::string BitsLab::enter(std::string_view text) {
-    const FormatInfo& format = outcome_.format;
+std::string Bits::enter(std::string_view text) {
+    const FormatInfo& format = outcome->format;
     const auto refuse = [&](std::string_view why) {
         return usage_error("code or value",
                            fmt::format("'{}' {}; valid: a code from {} to {}, or a number", text, why,
@@ -269,25 +261,27 @@ std::string BitsLab::enter(std::string_view text) {
         if (problem != std::errc{} || at != end) throw refuse("is not hexadecimal");
         if (code > code_mask(format)) throw refuse("has too many bits");
         select(code);
-        return outcome_.reading.code_text + " is " + outcome_.reading.headline;
+        const Reading reading = read_code(format, code);
+        return reading.code_text + " is " + reading.headline;
     }
     double value = 0;
     const auto [at, problem] = std::from_chars(text.data(), end, value);
     if (text.empty() || problem != std::errc{} || at != end) throw refuse("is neither");
     select(encode(format, static_cast<float>(value), default_rounding(format), Overflow::saturate));
-    const double got = outcome_.reading.value;
+    const Reading reading = read_code(format, static_cast<std::uint32_t>(params.code));
+    const double got = reading.value;
     const bool exact = got == value || (std::isnan(got) && std::isnan(value));
     return fmt::format("{} {} {}", text, exact ? "is" : "becomes",
-                       outcome_.reading.headline + (exact ? " itself" : ""));
+                       reading.headline + (exact ? " itself" : ""));
 }
 
-std::vector<Choice> BitsLab::specials_choices() const {
+std::vector<Choice> Bits::specials_choices() const {
     std::vector<Choice> out;
-    for (const std::string_view id : allowed_policies(params_))
+    for (const std::string_view id : allowed_policies(params))
         out.push_back({std::string(id), std::string(policy_of(id).label)});
     return out;
 }
 
-LabEntry entry() { return entry_of<BitsLab>(kInfo); }
+LabEntry entry() { return entry_of<BitsLab>(Bits::kInfo); }
 
 }  // namespace fp8lab::bits

@@ -9,7 +9,7 @@
 
 #include "labs/bits/model_map.h"
 #include "labs/bits/model_reading.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::bits {
 
@@ -20,6 +20,7 @@ struct Params {
     std::string shade = "magnitude";
     int code = 0x7E;
     int exponent_bits = 4, mantissa_bits = 3, bias = 7;  // of "custom"
+    bool operator==(const Params&) const = default;
 };
 
 struct Outcome {
@@ -31,43 +32,39 @@ struct Outcome {
     std::vector<Fact> facts, elsewhere;
 };
 
-class BitsLab final : public Lab {
-  public:
-    BitsLab() { update(); }
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    // A code that the format is too narrow for becomes the largest finite one. A format that has no choice of
-    // special values keeps its own, whatever `specials` says.
-    void update() override;
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    void reset() override;
-    std::span<const NamedJudge> judges() const override;
+Outcome compute(const Params& params);
 
-    // What the view does; each ends with update().
-    void select(std::uint32_t code);
-    void toggle_bit(int bit);  // action "toggle <bit>"; 0 is the last; nothing happens beyond the width
+struct Bits {
+    static const LabInfo kInfo;
+    using Params = bits::Params;
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<Bits>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&outcome}; }
+    Figure thumbnail() const;
+    // A code that the format is too narrow for becomes the largest finite one; a design whose values are no float32
+    // becomes the nearest that has them. A format that has no choice of special values keeps its own, whatever
+    // `specials` says.
+    void settle();
+    bool perform(std::string_view action);  // "toggle <bit>"; 0 is the last; nothing happens beyond the width
+
+    // What the view does.
+    void select(std::uint32_t code) { params.code = static_cast<int>(code); }
     void select_format(std::string_view id);  // another width: starts at its largest finite value
-    void select_specials(std::string_view id);
     // "0x7E" is a code, "448" a value, rounded to the nearest one. Returns what was done: "300 rounds to
     // 288". Throws usage_error when it is neither, or a code that the format does not have.
     std::string enter(std::string_view text);
 
     std::vector<Choice> specials_choices()
         const;  // that the format allows; fewer than two: nothing to choose
-    const Outcome& outcome() const { return outcome_; }
-    const Params& params() const { return params_; }
+
+    Params params;
+    table::Computed<Params, Outcome> outcome{"", [this] { return params; }, compute, table::When::in_frame};
 
   private:
-    void perform(std::string_view action) override;
-
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;  // never changed
-    Outcome outcome_;
+    std::vector<Figure> figures() const;
+    std::vector<table::MetricRow> metrics() const;
 };
+using BitsLab = table::TableLab<Bits>;
 
 }  // namespace fp8lab::bits

@@ -68,25 +68,27 @@ void BitsView::stage(ui::Context& context, Rect area) {
     draw_line_end(context, lab_, {area.x0 + map + gap, top, area.x0 + map + gap + list, area.y1});
 }
 
-void BitsView::explore_format(ui::Context& context) {
-    const std::vector<Field> fields = lab_.fields();
-    const Field& format = *find_field(fields, "format");
-    ui::text(context, format.info.label, Role::muted, kSans13);
-    const std::span<const Choice> choices(format.choices);
-    std::string chosen;
-    for (std::size_t first = 0; first < choices.size(); first += kTabsInARow) {
-        const auto row = choices.subspan(first, std::min(kTabsInARow, choices.size() - first));
-        const std::string name = "bits.format" + std::to_string(first / kTabsInARow);
-        if (choice_row(context, name, row, lab_.params().format, chosen)) lab_.select_format(chosen);
-        ui::tooltip(context, format.info.label, format.info.help);
-    }
-    const std::vector<Choice> specials = lab_.specials_choices();
-    if (specials.size() < 2) return;
-    const Field& field = *find_field(fields, "specials");
+bool BitsView::draw_own(ui::Context& context, const table::Row& row, const Field&) {
+    const Field& field = row.field;
+    const bool is_format = field.info.name == "format";
+    if (!is_format && field.info.name != "specials") return false;
     ui::text(context, field.info.label, Role::muted, kSans13);
-    if (choice_row(context, "bits.specials", specials, lab_.outcome().rules, chosen))
-        lab_.select_specials(chosen);
-    ui::tooltip(context, field.info.label, field.info.help);
+    std::string chosen;
+    if (is_format) {
+        const std::span<const Choice> choices(field.choices);
+        for (std::size_t first = 0; first < choices.size(); first += kTabsInARow) {
+            const auto tabs = choices.subspan(first, std::min(kTabsInARow, choices.size() - first));
+            const std::string name = "bits.format" + std::to_string(first / kTabsInARow);
+            if (choice_row(context, name, tabs, lab_->params.format, chosen)) lab_->select_format(chosen);
+            ui::tooltip(context, field.info.label, field.info.help);
+        }
+    } else {
+        if (choice_row(context, "bits.specials", lab_->specials_choices(), lab_->outcome->rules, chosen))
+            set_field(field, chosen);
+        ui::tooltip(context, field.info.label, field.info.help);
+    }
+    lab_.update();
+    return true;
 }
 
 // A field that becomes a text input when it is pressed: ImGui's own would take Tab from the controls around
@@ -99,7 +101,7 @@ bool BitsView::edit_entry(ui::Context& context) {
         ui::fill_rect(context, box, {Role::surface}, 4);
         ui::stroke_rect(context, box, {press.hovered ? Role::axis : Role::line}, 4);
         ui::text_mid(context, {box.x0 + context.px(8), (box.y0 + box.y1) / 2},
-                     lab_.outcome().reading.code_text, {Role::muted}, kFont);
+                     lab_->outcome->reading.code_text, {Role::muted}, kFont);
         ui::advance(box);
         ui::tooltip(context, "Code or number",
                     "0x7E is a code, 448 is a number; a number is rounded to the nearest code. Press Enter.");
@@ -128,15 +130,16 @@ void BitsView::explore_entry(ui::Context& context) {
     ui::text(context, "Go to a code or a number", Role::muted, kSans13);
     if (edit_entry(context)) {
         try {
-            answer_ = lab_.enter(typed_);
-            answered_ = lab_.outcome().reading.code;
+            answer_ = lab_->enter(typed_);
+            lab_.update();
+            answered_ = lab_->outcome->reading.code;
             typed_.clear();
         } catch (const Error& error) {
             answer_ = error.why();
             answered_.reset();
         }
     }
-    if (answered_ && *answered_ != lab_.outcome().reading.code) answer_.clear();  // it is about another code
+    if (answered_ && *answered_ != lab_->outcome->reading.code) answer_.clear();  // it is about another code
     if (answer_.empty()) return;
     if (answered_) {
         ui::wrapped(context, answer_);
@@ -145,18 +148,10 @@ void BitsView::explore_entry(ui::Context& context) {
     }
 }
 
-void BitsView::explore(ui::Context& context, float) {
-    explore_format(context);
-    const std::vector<Field> fields = lab_.fields();
-    const std::vector<Field> default_fields = lab_.defaults();
-    for (std::size_t i = 0; i < fields.size(); ++i) {
-        const bool own = fields[i].info.more;  // the designer's fields are shown where they mean something
-        if (fields[i].info.name != "shade" && !(own && lab_.params().format == "custom")) continue;
-        ui::edit(context, fields[i], &default_fields[i]);
-    }
+void BitsView::draw_below(ui::Context& context, float) {
     explore_entry(context);
     ui::divider(context);
-    const Outcome& outcome = lab_.outcome();
+    const Outcome& outcome = *lab_->outcome;
     facts_table(context, std::string(outcome.format.label) + " in numbers", outcome.facts,
                 {0.32F, 0.40F, 0.28F});
     if (!outcome.elsewhere.empty())
@@ -174,11 +169,11 @@ std::span<const ViewKey> BitsView::keys() const {
 }
 
 std::vector<std::pair<std::string, std::string>> BitsView::status() const {
-    const CodeCounts counts = count_codes(lab_.outcome().format);
+    const CodeCounts counts = count_codes(lab_->outcome->format);
     std::string codes = std::to_string(counts.total) + ": " + std::to_string(counts.finite) + " finite";
     if (counts.infinities > 0) codes += ", " + std::to_string(counts.infinities) + " Inf";
     if (counts.nans > 0) codes += ", " + std::to_string(counts.nans) + " NaN";
-    return {{"format", std::string(lab_.outcome().format.label)}, {"codes", codes}};
+    return {{"format", std::string(lab_->outcome->format.label)}, {"codes", codes}};
 }
 
 bool BitsView::key(ui::Context&, ui::Key key) {
@@ -189,7 +184,7 @@ bool BitsView::key(ui::Context&, ui::Key key) {
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<BitsView>(dynamic_cast<BitsLab&>(lab));
+    return std::make_unique<BitsView>(static_cast<BitsLab&>(lab));
 }
 
 }  // namespace fp8lab::bits

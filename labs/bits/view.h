@@ -6,25 +6,26 @@
 #include <string>
 
 #include "labs/bits/model.h"
-#include "labs/view.h"
+#include "labs/table/view.h"
 
 namespace fp8lab::bits {
 
-class BitsView final : public LabView {
+class BitsView final : public table::TableView<Bits> {
   public:
-    explicit BitsView(BitsLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, ui::Key key) override;  // 0 to 9: toggles that bit
     std::span<const ViewKey> keys() const override;
 
   private:
-    void explore_format(ui::Context& context);
+    std::string more_words() const override { return ""; }
+    // Rows of tabs for the format, and only the special values that it allows.
+    bool draw_own(ui::Context&, const table::Row&, const Field& default_field) override;
+    void draw_below(ui::Context&, float width) override;
     void explore_entry(ui::Context& context);
     bool edit_entry(ui::Context& context);  // true when a text was entered
 
-    BitsLab& lab_;
     int last_bit_ = 0;  // outlined: at first the one that turns 448 into NaN
     bool typing_ = false, opens_ = false;
     std::string typed_;                      // the text field: a code or a number

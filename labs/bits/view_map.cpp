@@ -107,7 +107,7 @@ void draw_labels(Context& context, const Grid& grid, float notes_to) {
 }  // namespace
 
 void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
-    const CodeMap& map = lab.outcome().map;
+    const CodeMap& map = lab->outcome->map;
     ui::text_mid(context, {area.x0, area.y0 + context.px(10)}, map.title, {Role::text}, kBold15);
     const float x_subtitle = area.x0 + ui::text_width(context, map.title, kBold15) + context.px(12);
     if (x_subtitle + ui::text_width(context, map.subtitle, kSans13) <= area.x1)
@@ -118,27 +118,27 @@ void draw_map(Context& context, BitsLab& lab, Rect area, bool with_notes) {
         grid_in(context, map, {area.x0 + context.px(40), area.y0 + context.px(54), area.x1 - notes, area.y1});
     const ui::Press press = ui::press(context, "bits.map", grid.area, 0);
     const auto select_cell = [&](int index) {  // a cell of many codes keeps the low bits
-        const std::uint32_t low = lab.outcome().reading.code % map.codes_per_cell;
-        lab.select(map.cells[static_cast<std::size_t>(index)].code + low);
+        const std::uint32_t low = lab->outcome->reading.code % map.codes_per_cell;
+        select(lab, map.cells[static_cast<std::size_t>(index)].code + low);
     };
     if (press.hovered) {
         const Reading under = read_code(
-            lab.outcome().format, map.cells[static_cast<std::size_t>(grid.at(ImGui::GetIO().MousePos))].code);
+            lab->outcome->format, map.cells[static_cast<std::size_t>(grid.at(ImGui::GetIO().MousePos))].code);
         ui::tooltip(context, under.code_text + "  " + under.headline, under.note);
     }
     if (press.held) select_cell(grid.at(ImGui::GetIO().MousePos));
     if (press.focused) {
         const int step = ui::arrow_step() + map.cols * ((ui::key_pressed(ui::Key::down) ? 1 : 0) -
                                                         (ui::key_pressed(ui::Key::up) ? 1 : 0));
-        const int to = map.cell_of(lab.outcome().reading.code) + step;
+        const int to = map.cell_of(lab->outcome->reading.code) + step;
         if (step != 0 && to >= 0 && to < map.rows * map.cols) select_cell(to);
     }
     // From here on the map of the code selected above: select() rebuilt it in place.
-    const Role role = lab.outcome().format.role;
+    const Role role = lab->outcome->format.role;
     draw_cells(context, grid, role);
     draw_subnormals(context, grid, role);
     draw_labels(context, grid, area.x1 + context.px(8));  // the room to the list is 12
-    const Rect here = grid.cell(map.cell_of(lab.outcome().reading.code));
+    const Rect here = grid.cell(map.cell_of(lab->outcome->reading.code));
     ui::stroke_rect(context, ui::inset(here, context.px(1)), {Role::surface}, 0,
                     1);  // between the outline and a dark cell
     ui::stroke_rect(context, ui::inset(here, -context.px(2)), {Role::text}, 0, 3);

@@ -65,7 +65,7 @@ void draw_cell(Context& context, BitsLab& lab, int& last_bit, const Group& group
         lab.act("toggle " + std::to_string(bit));
     }
     if (bit == last_bit && !press.focused) ui::focus_ring(context, ui::inset(cell, context.px(1)), 5);
-    const bool on = ((lab.outcome().reading.code >> static_cast<unsigned>(bit)) & 1U) != 0;
+    const bool on = ((lab->outcome->reading.code >> static_cast<unsigned>(bit)) & 1U) != 0;
     ui::fill_rect(context, cell, {Role::surface}, 6);
     const Ground ground = ground_for_words(context.theme, group.fill);
     ui::fill_rect(context, cell, ground.fill, 6);
@@ -179,19 +179,19 @@ float list_digits(const Context& context, const LineEnd& end, float room, float 
 
 float line_end_width(const Context& context, const BitsLab& lab) {
     float width = 0;
-    for (const EndCode& item : lab.outcome().end.codes)
+    for (const EndCode& item : lab->outcome->end.codes)
         width = std::max(width, ui::text_width(context, item.code_text, kMono13) +
                                     ui::text_width(context, item.value_text, {Face::mono_bold, 13}) +
                                     context.px(24 + 10));
-    for (const std::string& note : lab.outcome().end.notes)
+    for (const std::string& note : lab->outcome->end.notes)
         width = std::max(width, ui::text_width(context, note, kSans13));
     return std::ceil(width);
 }
 
 float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact) {
     const float value_width = context.px(area.width() < context.px(700) ? 190 : 212);
-    std::vector<Group> groups = groups_of(lab.outcome());
-    const int bit_count = width_bits(lab.outcome().format);
+    std::vector<Group> groups = groups_of(*lab->outcome);
+    const int bit_count = width_bits(lab->outcome->format);
     const float room = (area.width() - value_width) / context.scale - 32;
     const RowMetrics row = row_metrics(bit_count, static_cast<int>(groups.size()), room, compact);
 
@@ -215,14 +215,14 @@ float draw_bits(Context& context, BitsLab& lab, int& last_bit, Rect area, bool c
         draw_bracket(context, group.cells, y_bracket, group.line);
     }
     const std::vector<Group> now =
-        groups_of(lab.outcome());  // a click above changed the terms, not the cells
+        groups_of(*lab->outcome);  // a click above changed the terms, not the cells
     for (std::size_t i = 0; i < groups.size(); ++i) groups[i].term = now[i].term;
     // The column of eight bits, whatever the width, unless the bits need more.
     const float x_value = std::max(std::min(area.x1 - value_width, area.x0 + context.px(600)),
                                    groups.back().cells.x1 + context.px(28));
-    draw_value(context, lab.outcome().reading, x_value, y_label, y_cells, context.px(row.height));
+    draw_value(context, lab->outcome->reading, x_value, y_label, y_cells, context.px(row.height));
     const float y_formula = y_bracket + context.px(compact ? 26 : 35);
-    draw_formula(context, lab.outcome(), groups, x_value, y_formula, compact);
+    draw_formula(context, *lab->outcome, groups, x_value, y_formula, compact);
     return y_formula + context.px(compact ? 14 : 41);
 }
 
@@ -230,8 +230,8 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     constexpr std::string_view kTitle = "Where the line ends";  // wider than the list on a narrow stage
     const float title_x = std::min(area.x0, area.x1 - ui::text_width(context, kTitle, kBold15));
     ui::text_mid(context, {title_x, area.y0 + context.px(10)}, kTitle, {Role::text}, kBold15);
-    const LineEnd end = lab.outcome().end;
-    const Role role = lab.outcome().format.role;
+    const LineEnd end = lab->outcome->end;
+    const Role role = lab->outcome->format.role;
     const float first = area.y0 + context.px(54), notes = context.px(44);
     const float pitch = std::min(
         context.px(44), std::floor((area.y1 - first - notes) / static_cast<float>(end.codes.size())));
@@ -241,8 +241,8 @@ void draw_line_end(Context& context, BitsLab& lab, Rect area) {
     for (const EndCode& item : end.codes) {
         const Rect row{area.x0, y, area.x1, y + height};
         const ui::Press press = ui::press(context, "bits.end." + item.code_text, row);
-        if (press.clicked) lab.select(item.code);
-        const bool here = lab.outcome().reading.code == item.code;
+        if (press.clicked) select(lab, item.code);
+        const bool here = lab->outcome->reading.code == item.code;
         const auto [fill, words] = ground_for_words(context.theme, {role, Tone::fill});
         if (here && item.finite) ui::fill_rect(context, row, fill, 6);
         if (!item.finite) {

@@ -6,6 +6,7 @@
 
 namespace fp8lab::bits {
 
+inline void select(BitsLab& lab, std::uint32_t code) { lab->select(code), lab.update(); }
 // Bits with their fields, and the value beside them, the arithmetic below. `last_bit`, the one toggled last,
 // is outlined. Returns the y of its lower end.
 float draw_bits(ui::Context& context, BitsLab& lab, int& last_bit, Rect area, bool compact);

@@ -132,7 +132,7 @@ Verdict ema_trap(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> DelayedLab::judges() const {
+std::span<const NamedJudge> Delayed::judges() {
     static constexpr std::array kJudges = {
         NamedJudge{"off_by_one", off_by_one}, NamedJudge{"growth_budget", growth_budget},
         NamedJudge{"idle_slider", idle_slider}, NamedJudge{"stale_scale", stale_scale},

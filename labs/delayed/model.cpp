@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "core/base/units.h"
@@ -21,81 +23,95 @@ double percent(const std::vector<CastStats>& casts, double (CastStats::*part)() 
     return casts.empty() ? 0 : sum / static_cast<double>(casts.size());
 }
 
-// The fields of one machine; B's are hidden, and start with "b_".
-std::vector<Field> machine_fields(MachineSpec& machine, const std::string& prefix) {
+// The rows of one machine; B's are hidden, and start with "b_".
+std::vector<table::Row> machine_rows(MachineSpec& machine, const std::string& prefix) {
+    const std::string& algo = machine.algo;
+    const bool recent = algo == "max" || algo == "most_recent", percentile = algo == "percentile";
     const bool hidden = !prefix.empty();
     return {
-        choice({.name = prefix + "format",
-                .label = "Format",
-                .te_name = "fp8_format",
-                .help = "What the tensor is cast to. E5M2 has twice the relative error, and its values reach "
-                        "2^7 times further up and down.",
-                .hidden = hidden},
-               &machine.format, format_choices([](const FormatInfo& f) { return f.trains && is_fp8(f); })),
-        choice({.name = prefix + "algo",
-                .label = "Reducer",
-                .te_name = "amax_compute_algo",
-                .help = "How the history is reduced to the one amax that the scale is computed from. "
-                        "Transformer Engine has max and most recent. current: the amax of the tensor itself. "
-                        "static: a fixed scale.",
-                .hidden = hidden},
-               &machine.algo,
-               {{"max", "max"},
-                {"most_recent", "most recent"},
-                {"ema", "moving average (EMA)"},
-                {"percentile", "percentile"},
-                {"static", "static scale"},
-                {"current", "current (no delay)"}}),
-        integer({.name = prefix + "history",
-                 .label = "History",
-                 .te_name = "amax_history_len",
-                 .unit = "steps",
-                 .help = "How many steps an amax stays in the history. Transformer Engine's default is 1024.",
-                 .hidden = hidden},
-                &machine.history, 1, 1024, true),
-        integer({.name = prefix + "margin",
-                 .label = "Margin",
-                 .te_name = "margin",
-                 .help = "Powers of two that stay free above the amax. 1 absorbs a growth by a factor of 2 "
-                         "in a step.",
-                 .hidden = hidden},
-                &machine.margin, 0, 8),
-        integer(
-            {.name = prefix + "interval",
-             .label = "Interval",
-             .unit = "steps",
-             .help =
-                 "The scale is recomputed after this many steps. The history takes an amax in every step.",
-             .more = true,
+        {choice(
+            {.name = prefix + "format",
+             .label = "Format",
+             .te_name = "fp8_format",
+             .help = "What the tensor is cast to. E5M2 has twice the relative error, and its values reach "
+                     "2^7 times further up and down.",
              .hidden = hidden},
-            &machine.interval, 1, 64, true),
-        number({.name = prefix + "ema",
-                .label = "EMA weight",
-                .help = "The share of the average that stays in each step. The rest comes from the new amax.",
-                .more = true,
-                .hidden = hidden},
-               &machine.ema, 0, 0.99),
-        number({.name = prefix + "percentile",
-                .label = "Percentile",
-                .unit = "%",
-                .help = "The percentile of the amaxes in the history that the scale is computed from. 100 is "
-                        "the max.",
-                .more = true,
-                .hidden = hidden},
-               &machine.percentile, 0, 100),
-        number({.name = prefix + "static_scale",
-                .label = "Static scale",
-                .te_name = "scale",
-                .help = "The one scale, chosen before the first step.",
-                .more = true,
-                .hidden = hidden},
-               &machine.static_scale, 0x1p-16, 0x1p24, true),
-        choice({.name = prefix + "order",
-                .label = "Order",
-                .help = "te: cast with the scale of the step before, then record the amax. notebook: record "
-                        "the amax first, then cast with a scale that has already seen the tensor.",
-                .hidden = true},
-               &machine.order, {{"te", "use, update"}, {"notebook", "notebook's order"}}),
+            &machine.format, format_choices([](const FormatInfo& f) { return f.trains && is_fp8(f); }))},
+        {choice(
+            {.name = prefix + "algo",
+             .label = "Reducer",
+             .te_name = "amax_compute_algo",
+             .help = "How the history is reduced to the one amax that the scale is computed from. "
+                     "Transformer Engine has max and most recent. current: the amax of the tensor itself. "
+                     "static: a fixed scale.",
+             .hidden = hidden},
+            &machine.algo,
+            {{"max", "max"},
+             {"most_recent", "most recent"},
+             {"ema", "moving average (EMA)"},
+             {"percentile", "percentile"},
+             {"static", "static scale"},
+             {"current", "current (no delay)"}})},
+        {.field = integer(
+             {.name = prefix + "history",
+              .label = "History",
+              .te_name = "amax_history_len",
+              .unit = "steps",
+              .help = "How many steps an amax stays in the history. Transformer Engine's default is 1024.",
+              .hidden = hidden},
+             &machine.history, 1, 1024, true),
+         .shown = recent || percentile},
+        {.field = integer(
+             {.name = prefix + "margin",
+              .label = "Margin",
+              .te_name = "margin",
+              .help = "Powers of two that stay free above the amax. 1 absorbs a growth by a factor of 2 "
+                      "in a step.",
+              .hidden = hidden},
+             &machine.margin, 0, 8),
+         .shown = algo != "static"},
+        {.field = integer(
+             {.name = prefix + "interval",
+              .label = "Interval",
+              .unit = "steps",
+              .help =
+                  "The scale is recomputed after this many steps. The history takes an amax in every step.",
+              .more = true,
+              .hidden = hidden},
+             &machine.interval, 1, 64, true),
+         .shown = recent},
+        {.field = number(
+             {.name = prefix + "ema",
+              .label = "EMA weight",
+              .help = "The share of the average that stays in each step. The rest comes from the new amax.",
+              .more = true,
+              .hidden = hidden},
+             &machine.ema, 0, 0.99),
+         .shown = algo == "ema"},
+        {.field = number(
+             {.name = prefix + "percentile",
+              .label = "Percentile",
+              .unit = "%",
+              .help = "The percentile of the amaxes in the history that the scale is computed from. 100 is "
+                      "the max.",
+              .more = true,
+              .hidden = hidden},
+             &machine.percentile, 0, 100),
+         .shown = percentile},
+        {.field = number({.name = prefix + "static_scale",
+                          .label = "Static scale",
+                          .te_name = "scale",
+                          .help = "The one scale, chosen before the first step.",
+                          .more = true,
+                          .hidden = hidden},
+                         &machine.static_scale, 0x1p-16, 0x1p24, true),
+         .shown = algo == "static"},
+        {choice({.name = prefix + "order",
+                 .label = "Order",
+                 .help = "te: cast with the scale of the step before, then record the amax. notebook: record "
+                         "the amax first, then cast with a scale that has already seen the tensor.",
+                 .hidden = true},
+                &machine.order, {{"te", "use, update"}, {"notebook", "notebook's order"}})},
     };
 }
 
@@ -178,124 +194,123 @@ StaleScale stale_scale_of(const Run& run) {
     return out;
 }
 
-namespace {
-constexpr LabInfo kInfo = {"delayed",
-                           5,
-                           "Delayed scaling",
-                           "Scaling from the past",
-                           "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
-                           20,
-                           "L4"};
-}  // namespace
+const LabInfo Delayed::kInfo = {
+    "delayed",
+    5,
+    "Delayed scaling",
+    "Scaling from the past",
+    "A scale from earlier steps saves a pass over the tensor. What if the amax jumps?",
+    20,
+    "L4"};
 
-const LabInfo& DelayedLab::info() const { return kInfo; }
+std::span<const table::Experiment<Delayed>> Delayed::experiments() {
+    static constexpr std::array<table::Experiment<Delayed>, 1> kOne = {
+        {{.figures = &Delayed::figures, .metrics = &Delayed::metrics}}};
+    return kOne;
+}
 
-std::vector<Field> DelayedLab::fields_of(Params& params) {
+std::vector<table::Row> Delayed::rows(Params& params) {
     ScenarioSpec& scenario = params.scenario;
-    std::vector<Field> out = {
-        choice({.name = "scenario", .label = "Scenario", .help = "How the tensor changes from step to step."},
-               &scenario.kind, scenario_choices()),
-        number(
-            {.name = "growth",
-             .label = "Growth",
-             .unit = "a step",
-             .help =
-                 "Growth: the factor of the amax from step to step. Vanishing: the amax is divided by it."},
-            &scenario.growth, 1.05, 4, true),
-        number({.name = "jump",
-                .label = "Jump",
-                .help = "How many times larger the spike or the new regime is. Cold start: the amax itself."},
-               &scenario.jump, 0x1p-10, 0x1p12, true),
-        text({.name = "series",
-              .label = "Amax file",
-              .help = "A file with one amax per line, as for simulate --amax."},
-             &scenario.series),
+    std::vector<table::Row> out = {
+        {choice(
+            {.name = "scenario", .label = "Scenario", .help = "How the tensor changes from step to step."},
+            &scenario.kind, scenario_choices())},
+        {.field = number({.name = "growth",
+                          .label = "Growth",
+                          .unit = "a step",
+                          .help = "Growth: the factor of the amax from step to step. Vanishing: the amax is "
+                                  "divided by it."},
+                         &scenario.growth, 1.05, 4, true),
+         .shown = uses_growth(scenario.kind)},
+        {.field = number({.name = "jump",
+                          .label = "Jump",
+                          .help = "How many times larger the spike or the new regime is. Cold start: the "
+                                  "amax itself."},
+                         &scenario.jump, 0x1p-10, 0x1p12, true),
+         .shown = uses_jump(scenario.kind)},
+        {.field = text({.name = "series",
+                        .label = "Amax file",
+                        .help = "A file with one amax per line, as for simulate --amax."},
+                       &scenario.series),
+         .shown = scenario.kind == "file"},
     };
-    for (Field& field : machine_fields(params.a, "")) out.push_back(std::move(field));
-    out.push_back(integer({.name = "jump_at",
-                           .label = "Jump at step",
-                           .help = "The step of the spike, of the new regime, or of the poisoned step.",
-                           .more = true},
-                          &scenario.jump_at, 1, 200));
-    for (const char* name : {"tensor", "sigma", "file", "seed"})
-        out.push_back(tensor_field(scenario.tensor, name, true));
-    Field elements = tensor_field(scenario.tensor, "cols", true);
-    elements.info.hidden = true;
-    out.push_back(std::move(elements));
-    out.push_back(choice({.name = "b", .label = "B", .help = "B, which A is compared with.", .hidden = true},
-                         &params.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}}));
+    std::ranges::move(machine_rows(params.a, ""), std::back_inserter(out));
+    out.push_back({.field = integer({.name = "jump_at",
+                                     .label = "Jump at step",
+                                     .help = "The step of the spike, of the new regime, or of the poisoned "
+                                             "step.",
+                                     .more = true},
+                                    &scenario.jump_at, 1, 200),
+                   .shown = uses_jump_at(scenario.kind)});
+    for (const std::string_view name : {"tensor", "sigma", "file", "seed"}) {
+        const bool used = scenario.kind != "rows" && has_effect(scenario.tensor, name);
+        out.push_back({.field = tensor_field(scenario.tensor, name, true), .shown = name == "file" || used});
+    }
+    out.push_back({tensor_field(scenario.tensor, "cols", true)});
+    out.back().field.info.hidden = true;
+    out.push_back({choice({.name = "b", .label = "B", .help = "B, which A is compared with.", .hidden = true},
+                          &params.other, {{"notebook", "notebook's order"}, {"pinned", "pinned"}})});
     out.push_back(
-        choice({.name = "compare", .label = "Compare", .help = "What the stage shows.", .hidden = true},
-               &params.compare, {{"a", "A"}, {"ab", "A + B"}, {"b", "B"}}));
+        {choice({.name = "compare", .label = "Compare", .help = "What the stage shows.", .hidden = true},
+                &params.compare, {{"a", "A"}, {"ab", "A + B"}, {"b", "B"}})});
     out.push_back(
-        integer({.name = "step", .label = "Step", .help = "The step under the cursor.", .hidden = true},
-                &params.step, 0, kMostSteps));
-    for (Field& field : machine_fields(params.b, "b_")) out.push_back(std::move(field));
+        {integer({.name = "step", .label = "Step", .help = "The step under the cursor.", .hidden = true},
+                 &params.step, 0, kMostSteps)});
+    std::ranges::move(machine_rows(params.b, "b_"), std::back_inserter(out));
     return out;
 }
 
-DelayedLab::DelayedLab()
-    : asked_(request()),
-      job_([made = ScenarioSpec{}, tensors = std::shared_ptr<const Tensors>()](const Request& asked) mutable {
-          if (!tensors || made != asked.scenario) {
-              tensors = std::make_shared<const Tensors>(asked.scenario);
-              made = asked.scenario;
-          }
-          return Result{tensors, run(*tensors, asked.a), run(*tensors, asked.b)};
-      }) {
-    job_.request(asked_);
-    result_ = *job_.take();
+Result Compute::operator()(const Request& asked) {
+    if (!tensors_ || made_ != asked.scenario) {
+        tensors_ = std::make_shared<const Tensors>(asked.scenario);
+        made_ = asked.scenario;
+    }
+    return {tensors_, run(*tensors_, asked.a), run(*tensors_, asked.b)};
 }
 
-Request DelayedLab::request() const {
-    MachineSpec other = params_.b;
-    if (params_.other == "notebook") {
-        other = params_.a;
+Request Delayed::request() const {
+    MachineSpec other = params.b;
+    if (params.other == "notebook") {
+        other = params.a;
         other.order = "notebook";
     }
-    return {params_.scenario, params_.a, other};
+    return {params.scenario, params.a, other};
 }
 
-void DelayedLab::update() {
-    if (Request wanted = request(); asked_ != wanted) job_.request(asked_ = std::move(wanted));
-    if (auto result = job_.take()) result_ = std::move(*result);
+int Delayed::cursor() const { return std::clamp(params.step, 0, steps() - 1); }
+
+void Delayed::go_to(int step) { params.step = std::clamp(step, 0, steps() - 1); }
+
+bool Delayed::perform(std::string_view action) {
+    if (action != "pin" && action != "unpin") return false;
+    if (action == "pin") params.b = params.a;
+    params.other = action == "pin" ? "pinned" : "notebook";
+    return true;
 }
 
-int DelayedLab::cursor() const { return std::clamp(params_.step, 0, steps() - 1); }
-
-void DelayedLab::go_to(int step) { params_.step = std::clamp(step, 0, steps() - 1); }
-
-void DelayedLab::perform(std::string_view action) {
-    if (action != "pin" && action != "unpin") return Lab::perform(action);
-    if (action == "pin") params_.b = params_.a;
-    params_.other = action == "pin" ? "pinned" : "notebook";
-    update();
-}
-
-Detail DelayedLab::detail() const {
+Detail Delayed::detail() const {
     Machine machine(shown().machine);
     for (int t = 0; t <= cursor(); ++t) machine.step(tensors().amaxes()[static_cast<std::size_t>(t)]);
     return {machine.recorded(), machine.history()};
 }
 
-std::vector<Figure> DelayedLab::figures() const {
+std::vector<Figure> Delayed::figures() const {
     std::vector<Figure> out = {timeline_figure(*this), casts_figure(*this), sqnr_figure(*this)};
-    const TensorSpec& drawn = params_.scenario.tensor;
+    const TensorSpec& drawn = params.scenario.tensor;
     if (!has_effect(drawn, "seed")) return out;
     if (!tensors().fresh())
         return of_seed(drawn.seed, std::move(out), {"casts"});  // amaxes that are no draw's
     return of_seed(drawn.seed, std::move(out), {"timeline", "casts"});
 }
 
-std::vector<Metric> DelayedLab::metrics() const {
-    std::vector<Metric> out = {{.name = "steps", .value = static_cast<double>(steps())}};
+std::vector<table::MetricRow> Delayed::metrics() const {
+    std::vector<table::MetricRow> out = {table::known("steps", static_cast<double>(steps()))};
     for (const auto& [name, run] : {std::pair<std::string, const Run*>{"a", &a()}, {"b", &b()}}) {
         const auto add = [&, prefix = name](std::string_view what, double value, std::string unit = {}) {
-            out.push_back(
-                {.name = fmt::format("{}.{}", prefix, what), .value = value, .unit = std::move(unit)});
+            out.push_back(table::known(fmt::format("{}.{}", prefix, what), value, std::move(unit)));
         };
-        out.push_back({.name = name + ".rule", .text = rule_words(run->machine)});
-        out.push_back({.name = name + ".order", .text = order_words(run->machine)});
+        out.push_back(table::known_word(name + ".rule", rule_words(run->machine)));
+        out.push_back(table::known_word(name + ".order", order_words(run->machine)));
         add("saturated_steps", run->saturated_steps());
         add("worst_sqnr_db", run->worst_sqnr_db(), "dB");
         add("mean_underflow_pct", run->mean_underflow_pct(), "%");
@@ -303,9 +318,9 @@ std::vector<Metric> DelayedLab::metrics() const {
         add("mean_lost_energy_pct", percent(run->casts, &CastStats::lost_energy_pct), "%");
         add("mean_overflow_pct", run->mean_overflow_pct(), "%");
         add("hangover_steps", stale_scale_of(*run).count);
-        out.push_back({.name = name + ".scales", .text = scales_text(*run)});
-        const Aftermath spike = aftermath(*run, params_.scenario.jump_at);
-        if (params_.scenario.kind != "spike") continue;
+        out.push_back(table::known_word(name + ".scales", scales_text(*run)));
+        const Aftermath spike = aftermath(*run, params.scenario.jump_at);
+        if (params.scenario.kind != "spike") continue;
         add("spike_overflow_pct", spike.overflow_pct, "%");
         add("underflow_pct_after_spike", spike.underflow_pct, "%");
     }
@@ -313,7 +328,7 @@ std::vector<Metric> DelayedLab::metrics() const {
     const MachineStep& step = shown().steps[at];
     const CastStats& cast = shown().casts[at];
     const auto add = [&](std::string_view what, double value, std::string unit = {}) {
-        out.push_back({.name = fmt::format("step.{}", what), .value = value, .unit = std::move(unit)});
+        out.push_back(table::known(fmt::format("step.{}", what), value, std::move(unit)));
     };
     add("t", cursor());
     add("amax", static_cast<double>(step.amax));
@@ -328,8 +343,6 @@ std::vector<Metric> DelayedLab::metrics() const {
     return out;
 }
 
-void DelayedLab::reset() { params_ = {}; }
-
-LabEntry entry() { return entry_of<DelayedLab>(kInfo); }
+LabEntry entry() { return entry_of<DelayedLab>(Delayed::kInfo); }
 
 }  // namespace fp8lab::delayed

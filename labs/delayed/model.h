@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/threads/job.h"
 #include "labs/delayed/model_machine.h"
 #include "labs/delayed/model_scenario.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::delayed {
 
@@ -65,54 +64,53 @@ struct Result {
     Run a, b;
 };
 
-class DelayedLab final : public Lab {
+// The tensors of the call before are kept: the machines' settings leave them as they are.
+class Compute {
   public:
-    DelayedLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // "timeline", "casts" and "sqnr".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    void reset() override;
-    bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
-    std::span<const NamedJudge> judges() const override;  // exercises.cpp
+    Result operator()(const Request& asked);
+
+  private:
+    ScenarioSpec made_;
+    std::shared_ptr<const Tensors> tensors_;
+};
+
+struct Delayed {
+    static const LabInfo kInfo;
+    using Params = delayed::Params;
+    static std::vector<table::Row> rows(Params& params);
+    static std::span<const table::Experiment<Delayed>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&result}; }
+    Figure thumbnail() const;
+    // "pin": B becomes what A is now. "unpin": B is A in the notebook's order again.
+    bool perform(std::string_view action);
 
     void go_to(int step);  // clamped to the series
 
-    const Params& params() const { return params_; }
-    const Run& a() const { return result_.a; }
-    const Run& b() const { return result_.b; }
-    const Run& shown() const { return params_.compare == "b" ? result_.b : result_.a; }
-    int steps() const { return static_cast<int>(result_.a.steps.size()); }
-    int cursor() const;  // params().step, or the last one where the series is shorter
-    const Tensors& tensors() const { return *result_.tensors; }
+    const Run& a() const { return result->a; }
+    const Run& b() const { return result->b; }
+    const Run& shown() const { return params.compare == "b" ? b() : a(); }
+    int steps() const { return static_cast<int>(a().steps.size()); }
+    int cursor() const;  // params.step, or the last one where the series is shorter
+    const Tensors& tensors() const { return *result->tensors; }
     Detail detail() const;  // of the machine shown
 
-  protected:
-    // "pin": B becomes what A is now. "unpin": B is A in the notebook's order again.
-    void perform(std::string_view action) override;
+    Params params;
+    table::Computed<Request, Result> result{"", [this] { return request(); }, Compute(),
+                                            table::When::at_once};
 
   private:
     Request request() const;
-
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_;
-    Params defaults_;  // never changed
-    Request asked_;
-    Result result_;
-    Job<Request, Result> job_;
+    std::vector<Figure> figures() const;  // "timeline", "casts" and "sqnr"
+    std::vector<table::MetricRow> metrics() const;
 };
+using DelayedLab = table::TableLab<Delayed>;
 
 // The figures of a lab's state; model_figures.cpp.
-Figure timeline_figure(const DelayedLab& lab);
+Figure timeline_figure(const Delayed& lab);
 void drop_words(Figure& timeline);  // where there is no room for them
-Figure casts_figure(const DelayedLab& lab);
-Figure sqnr_figure(const DelayedLab& lab);
+Figure casts_figure(const Delayed& lab);
+Figure sqnr_figure(const Delayed& lab);
 std::string finding(const Run& run);                  // the sentence over the timeline
 std::string order_words(const MachineSpec& machine);  // "use, update"
 std::string rule_words(const MachineSpec& machine);   // "max, H 16, margin 2^1"

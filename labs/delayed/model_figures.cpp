@@ -30,7 +30,7 @@ Data held(std::vector<double> values) {
 double centre(std::size_t t) { return static_cast<double>(t) + 0.5; }
 
 // Amaxes and window tops, with room for words; what of a window lies lower is said in words.
-Range y_range(const DelayedLab& lab) {
+Range y_range(const Delayed& lab) {
     double lo = kInfinity, hi = 0;
     for (const Run* run : {&lab.a(), &lab.b()}) {
         for (std::size_t t = 0; t < run->steps.size(); ++t) {
@@ -109,7 +109,7 @@ double middle_of_plateau(const std::vector<double>& tops) {
 }
 
 // The words at every step, where there are few.
-void add_words(Figure& figure, const DelayedLab& lab, Range y) {
+void add_words(Figure& figure, const Delayed& lab, Range y) {
     const Run& run = lab.shown();
     const Role role = find_format(run.machine.format).role;
     const auto words = [&](double x, double at, std::string text, Role ink, Anchor anchor, float dx, float dy,
@@ -144,7 +144,7 @@ void add_words(Figure& figure, const DelayedLab& lab, Range y) {
                 words(centre(t), std::sqrt(amax * run.tops[t]), factor, Role::sat, Anchor::right, -8, 0,
                       Range{left + 0.15, centre(t)});
         } else if (amax > 0) {
-            const bool line_here = lab.params().compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
+            const bool line_here = lab.params.compare == "ab" && std::abs(lab.b().tops[t] / amax - 1) < 0.2;
             words(centre(t), amax, screen_number(amax, 3), Role::text,
                   line_here ? Anchor::center : Anchor::left, line_here ? 0 : 10, line_here ? -15 : 0);
         }
@@ -185,11 +185,11 @@ void add_stale_scale(Figure& figure, const Run& run, Range y) {
                {.color = {Role::muted}, .in_legend = false});
 }
 
-void add_other(Figure& figure, const DelayedLab& lab, Range y) {
+void add_other(Figure& figure, const Delayed& lab, Range y) {
     std::vector<double> tops = lab.b().tops;
     for (double& top : tops) top = std::min(top, 4 * y.hi);
     const std::string name =
-        lab.params().other == "notebook" ? "B  notebook’s order" : "B  " + rule_words(lab.b().machine);
+        lab.params.other == "notebook" ? "B  notebook’s order" : "B  " + rule_words(lab.b().machine);
     figure.line(name, edges_of(lab.b().steps.size()), held(std::move(tops)),
                 {.color = {Role::truth}, .width = 2, .dash = Dash::dash, .step = true});
 }
@@ -248,7 +248,7 @@ std::string finding(const Run& run) {
     return fmt::format("The window is one step late: {} of {} steps saturate", saturated, steps);
 }
 
-Figure timeline_figure(const DelayedLab& lab) {
+Figure timeline_figure(const Delayed& lab) {
     const Run& run = lab.shown();
     const std::size_t steps = run.steps.size();
     Figure figure;
@@ -258,7 +258,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     const Range y = y_range(lab);
     figure.y = {.label = "|x|", .scale = Scale::log2, .range = y};
     add_window(figure, run, y);
-    if (lab.params().compare == "ab") add_other(figure, lab, y);
+    if (lab.params.compare == "ab") add_other(figure, lab, y);
     add_faults(figure, run, y);
     add_amaxes(figure, run);
     if (steps <= kWordySteps) add_words(figure, lab, y);
@@ -266,7 +266,7 @@ Figure timeline_figure(const DelayedLab& lab) {
     return figure;
 }
 
-Figure casts_figure(const DelayedLab& lab) {
+Figure casts_figure(const Delayed& lab) {
     const Run& run = lab.shown();
     Figure figure;
     figure.id = "casts";
@@ -287,7 +287,7 @@ Figure casts_figure(const DelayedLab& lab) {
 }
 
 // On an axis of its own: decibels are no percentages.
-Figure sqnr_figure(const DelayedLab& lab) {
+Figure sqnr_figure(const Delayed& lab) {
     const Run& run = lab.shown();
     Figure figure;
     figure.id = "sqnr";
@@ -309,7 +309,7 @@ void drop_words(Figure& timeline) {
     });
 }
 
-Figure DelayedLab::thumbnail() const {
+Figure Delayed::thumbnail() const {
     Figure figure = timeline_figure(*this);
     drop_words(figure);
     return figure;

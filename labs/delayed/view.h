@@ -3,16 +3,15 @@
 #pragma once
 
 #include "labs/delayed/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::delayed {
 
-class DelayedView final : public LabView {
+class DelayedView final : public table::TableView<Delayed> {
   public:
-    explicit DelayedView(DelayedLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     // Space: play or pause. B: A, A + B, B. Comma and full stop: a step back and on.
     bool key(ui::Context& context, ui::Key key) override;
@@ -24,12 +23,12 @@ class DelayedView final : public LabView {
     void draw_transport(ui::Context& context, Rect area);
     void play(ui::Context& context);
     void toggle_play();
-    void draw_more(ui::Context& context);
-    void draw_comparison(ui::Context& context, float width);
+    std::string more_words() const override { return "interval, tensor, seed"; }
+    bool draw_own(ui::Context&, const table::Row&, const Field& default_field) override;
+    void draw_below(ui::Context&, float width) override;  // A against B
 
-    DelayedLab& lab_;
     ui::PlotState plot_;
-    bool more_open_ = false, playing_ = false;
+    bool playing_ = false;
     double next_at_ = 0;  // ImGui's clock, s: when play takes its next step
 };
 
@@ -37,10 +36,10 @@ class DelayedView final : public LabView {
 // number of the step under the cursor. Returns the y below them. Probes "delayed.strip.<row>.<step>" give the text of
 // each place.
 constexpr float kLabelWidth = 100;  // left of the plot, logical px
-float draw_strips(ui::Context& context, const DelayedLab& lab, const ui::PlotResult& plot, Rect area,
+float draw_strips(ui::Context& context, const Delayed& lab, const ui::PlotResult& plot, Rect area,
                   bool all_rows);
 
 // The step under the cursor: what was cast, what the history remembers, which scale follows.
-void draw_boxes(ui::Context& context, const DelayedLab& lab, Rect area);
+void draw_boxes(ui::Context& context, const Delayed& lab, Rect area);
 
 }  // namespace fp8lab::delayed

@@ -46,7 +46,7 @@ void line(Context& c, Point middle_left, float x_end, const std::vector<Word>& w
 
 class Boxes {
   public:
-    Boxes(Context& c, const DelayedLab& lab, float height)
+    Boxes(Context& c, const Delayed& lab, float height)
         : c_(c),
           run_(lab.shown()),
           machine_(run_.machine),
@@ -281,7 +281,7 @@ class Boxes {
 
 }  // namespace
 
-void draw_boxes(Context& c, const DelayedLab& lab, Rect area) {
+void draw_boxes(Context& c, const Delayed& lab, Rect area) {
     const Boxes boxes(c, lab, area.height());
     using Draw = void (Boxes::*)(Rect, int) const;
     constexpr std::array<Draw, 3> kTe = {&Boxes::cast, &Boxes::record, &Boxes::choose};

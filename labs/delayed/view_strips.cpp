@@ -45,7 +45,7 @@ double value_of(const Run& run, Row row, std::size_t t) {
 
 class Strips {
   public:
-    Strips(Context& c, const DelayedLab& lab, const ui::PlotResult& plot, Rect area)
+    Strips(Context& c, const Delayed& lab, const ui::PlotResult& plot, Rect area)
         : c_(c), run_(lab.shown()), plot_(plot), area_(area), at_(static_cast<std::size_t>(lab.cursor())) {
         pitch_ = plot.to_px(1, 1).x - plot.to_px(0, 1).x;
     }
@@ -150,7 +150,7 @@ class Strips {
 
 }  // namespace
 
-float draw_strips(Context& c, const DelayedLab& lab, const ui::PlotResult& plot, Rect area, bool all_rows) {
+float draw_strips(Context& c, const Delayed& lab, const ui::PlotResult& plot, Rect area, bool all_rows) {
     const float x0 = std::max(plot.to_px(lab.cursor(), 1).x, plot.area.x0);
     const float x1 = std::min(plot.to_px(lab.cursor() + 1, 1).x, plot.area.x1);
     if (x1 > x0) ui::fill_rect(c, {x0, plot.area.y1, x1, area.y1}, {Role::field, Tone::fill, 0.75F});

@@ -22,7 +22,6 @@ using ui::Context;
 bool MemoryView::draw_own(Context& c, const table::Row& row, const Field&) {
     const Field& field = row.field;
     if (field.info.name != "plan") return false;
-    if (ui::withheld(c, field)) return true;
     std::vector<std::string> labels;
     int selected = 0;
     for (const Choice& choice : field.choices) {

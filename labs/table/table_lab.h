@@ -38,7 +38,8 @@ namespace fp8lab::table {
 
 template <class M>
 struct Experiment {
-    std::string_view id = {};  // a value of the field "experiment"; empty: the lab has one
+    // A value of the field "experiment". Empty: the lab has one, or its functions serve whichever is shown.
+    std::string_view id = {};
     std::vector<std::string_view> figure_ids = {};  // of all that figures() can have; empty: those it has now
     std::vector<Figure> (M::*figures)() const;
     std::vector<MetricRow> (M::*metrics)() const;
@@ -134,7 +135,7 @@ class TableLab final : public Lab {
     }
     const Experiment<M>& experiment() const {
         for (const Experiment<M>& one : M::experiments())
-            if (one.id == shown()) return one;
+            if (shows(one.id)) return one;
         throw Error{ErrorKind::failed, std::string(M::kInfo.id), "has no experiment of that name"};
     }
     Row row(std::string_view field) const {  // its field is not to be used: it is of a copy
@@ -164,7 +165,7 @@ template <class M>
 std::vector<Metric> TableLab<M>::metrics() const {
     std::vector<Metric> out;
     for (const Experiment<M>& one : M::experiments()) {
-        const bool known = one.id == shown() && (one.ready == nullptr || (model_.*one.ready)());
+        const bool known = shows(one.id) && (one.ready == nullptr || (model_.*one.ready)());
         for (const MetricRow& row : (model_.*one.metrics)()) {
             Metric metric{.name = row.name, .unit = row.unit};
             if (row.text)

@@ -24,7 +24,7 @@ void draw_switch(Context& c, const Field& experiment) {
 // A control without an effect stays, with the reason.
 void draw_dead(Context& c, const Row& row) {
     const Field& field = row.field;
-    if (field.info.more || ui::withheld(c, field)) return;
+    if (field.info.more) return;
     ui::text(c, field.info.label, Role::muted, kSans13);
     const auto chosen = std::ranges::find(field.choices, field_text(field), &Choice::id);
     const std::string value = chosen == field.choices.end() ? field_text(field) : chosen->label;
@@ -48,7 +48,7 @@ void draw_rows(Context& c, std::vector<Row> rows, const std::vector<Field>& defa
         }
     };
     const auto draw = [&](std::size_t i) {
-        if (!explore.own(rows[i], defaults[i])) {
+        if (!ui::withheld(c, rows[i].field) && !explore.own(rows[i], defaults[i])) {
             if (rows[i].why_not.empty())
                 ui::edit(c, rows[i].field, &defaults[i]);
             else

@@ -14,7 +14,8 @@ struct Explore {
     std::string_view lab;    // before the names of its controls
     std::string more_words;  // after "More: "
     std::function<bool(std::string_view experiment)> shows;
-    // Draws the control of a row itself, and returns true; false: the default one is drawn.
+    // Draws the control of a row itself, and returns true; false: the default one is drawn. Not asked for a field that an
+    // exercise hides or locks.
     std::function<bool(const Row& row, const Field& default_field)> own;
 };
 

@@ -142,7 +142,7 @@ Verdict zeros(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> WindowLab::judges() const {
+std::span<const NamedJudge> Window::judges() {
     static constexpr std::array kJudges = {NamedJudge{"six_decades", six_decades},
                                            NamedJudge{"headroom", headroom}, NamedJudge{"outlier", outlier},
                                            NamedJudge{"cliff", cliff}, NamedJudge{"zeros", zeros}};

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/units.h"
@@ -29,135 +30,131 @@ std::string scale_rule(const Outcome& o) {
     return fmt::format("{} / {}{}", shortest(max_finite(o.format)), of, headroom);
 }
 
-WindowLab::WindowLab() : job_([compute = Compute()](const CastSpec& spec) mutable { return compute(spec); }) {
-    asked_ = params_;
-    job_.request(asked_);
-    outcome_ = *job_.take();
+const LabInfo Window::kInfo = {"window",
+                               4,
+                               "Fit the window",
+                               "Fit the tensor into the window",
+                               "The scale decides which elements survive. What is lost at each end?",
+                               20,
+                               "L2"};
+
+std::span<const table::Experiment<Window>> Window::experiments() {
+    static constexpr std::array<table::Experiment<Window>, 1> kOne = {
+        {{.figures = &Window::figures, .metrics = &Window::metrics}}};
+    return kOne;
 }
 
-namespace {
-constexpr LabInfo kInfo = {"window",
-                           4,
-                           "Fit the window",
-                           "Fit the tensor into the window",
-                           "The scale decides which elements survive. What is lost at each end?",
-                           20,
-                           "L2"};
-}  // namespace
-
-const LabInfo& WindowLab::info() const { return kInfo; }
-
-std::vector<Field> WindowLab::fields_of(CastSpec& params) {
-    CastSpec& p = params;
-    std::vector<Field> out;
-    const auto from_tensor = [&](const char* name, bool more, bool hidden = false) {
-        out.push_back(tensor_field(p.tensor, name, more));
-        out.back().info.hidden = hidden;
+std::vector<table::Row> Window::rows(CastSpec& p) {
+    const bool manual = p.source == "manual", zeros = p.tensor.kind == "zeros" && p.tensor.file.empty();
+    const auto of_tensor = [&](const char* name, bool more) {
+        return table::Row{.field = tensor_field(p.tensor, name, more), .shown = has_effect(p.tensor, name)};
     };
-    from_tensor("tensor", false);
-    from_tensor("file", false);
-    out.push_back(choice({.name = "format", .label = "Format", .help = "What the tensor is cast to."},
-                         &p.format, format_choices(is_element)));
-    out.push_back(choice(
-        {.name = "source",
-         .label = "Scale from",
-         .help = "current: from this tensor's amax. manual: set by hand. percentile: the largest elements "
-                 "saturate. EMA: a moving average of the amaxes of 16 slices of the tensor."},
-        &p.source,
-        {{"current", "current amax"},
-         {"manual", "manual"},
-         {"percentile", "percentile"},
-         {"ema", "EMA of amaxes"}}));
-    out.push_back(integer({.name = "margin",
+    std::vector<table::Row> out = {
+        of_tensor("tensor", false),
+        {tensor_field(p.tensor, "file", false)},
+        {choice({.name = "format", .label = "Format", .help = "What the tensor is cast to."}, &p.format,
+                format_choices(is_element))},
+        {choice(
+            {.name = "source",
+             .label = "Scale from",
+             .help = "current: from this tensor's amax. manual: set by hand. percentile: the largest "
+                     "elements saturate. EMA: a moving average of the amaxes of 16 slices of the tensor."},
+            &p.source,
+            {{"current", "current amax"},
+             {"manual", "manual"},
+             {"percentile", "percentile"},
+             {"ema", "EMA of amaxes"}})},
+        {.field = integer({.name = "margin",
                            .label = "Margin",
                            .te_name = "margin",
                            .help = "Powers of two that stay free above the amax: headroom."},
-                          &p.margin, kLowestMargin, kHighestMargin));
-    out.push_back(number(
-        {.name = "scale",
-         .label = "Scale",
-         .te_name = "scale",
-         .help = "The tensor is multiplied by it before the cast. The handle of the window does the same."},
-        &p.scale, kMinScale, kMaxScale, true));
-    out.push_back(
-        number({.name = "percentile",
-                .label = "Percentile",
-                .unit = "%",
-                .help = "The scale is computed from this percentile of |x|. What is larger saturates."},
-               &p.percentile, 50, 100));
-    out.push_back(number(
-        {.name = "ema",
-         .label = "EMA weight",
-         .help = "The share of the average that stays with each slice. The rest comes from the new amax."},
-        &p.ema, 0, 0.99));
-    from_tensor("sigma", true);
-    out.push_back(choice(
-        {.name = "overflow",
-         .label = "Beyond the window",
-         .help =
-             "What a value above the window becomes. saturate: the largest value. NaN / Inf: Inf where the "
-             "format has it, otherwise NaN.",
-         .more = true},
-        &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}}));
-    from_tensor("outliers", true);
-    from_tensor("outlier_ratio", true);
-    out.push_back(choice(
-        {.name = "zero",
-         .label = "Amax of 0",
-         .help = "The scale of an all-zero tensor. divide: max / 0. one: 1, as Transformer Engine. eps: "
-                 "as if amax were 1e-12, as torchao. keep: the scale of the step before.",
-         .more = true},
-        &p.zero, {{"divide", "divide"}, {"one", "one"}, {"eps", "eps"}, {"keep", "keep"}}));
-    out.push_back(
-        integer({.name = "loss_scale",
-                 .label = "Loss scale",
-                 .help = "The loss, and with it every gradient, is multiplied by this power of two.",
+                          &p.margin, kLowestMargin, kHighestMargin),
+         .shown = !manual},
+        {.field = number({.name = "scale",
+                          .label = "Scale",
+                          .te_name = "scale",
+                          .help = "The tensor is multiplied by it before the cast. The handle of the window "
+                                  "does the same."},
+                         &p.scale, kMinScale, kMaxScale, true),
+         .shown = manual},
+        {.field =
+             number({.name = "percentile",
+                     .label = "Percentile",
+                     .unit = "%",
+                     .help = "The scale is computed from this percentile of |x|. What is larger saturates."},
+                    &p.percentile, 50, 100),
+         .shown = p.source == "percentile"},
+        {.field = number({.name = "ema",
+                          .label = "EMA weight",
+                          .help = "The share of the average that stays with each slice. The rest comes from "
+                                  "the new amax."},
+                         &p.ema, 0, 0.99),
+         .shown = p.source == "ema"},
+        of_tensor("sigma", true),
+        {choice({.name = "overflow",
+                 .label = "Beyond the window",
+                 .help = "What a value above the window becomes. saturate: the largest value. NaN / Inf: Inf "
+                         "where the format has it, otherwise NaN.",
                  .more = true},
-                &p.loss_exponent, 0, 24));
-    from_tensor("seed", true);
-    from_tensor("size", true, true);
-    from_tensor("cols", true, true);
-    out.push_back(number({.name = "probe",
-                          .label = "Number x",
-                          .help = "x and x + 1 are cast; here the format's end can be found.",
-                          .hidden = true},
-                         &p.probe, 0, 1e6));
+                &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}})},
+        of_tensor("outliers", true),
+        of_tensor("outlier_ratio", true),
+        {.field = choice({.name = "zero",
+                          .label = "Amax of 0",
+                          .help = "The scale of an all-zero tensor. divide: max / 0. one: 1, as Transformer "
+                                  "Engine. eps: as if amax were 1e-12, as torchao. keep: the scale of the "
+                                  "step before.",
+                          .more = true},
+                         &p.zero, {{"divide", "divide"}, {"one", "one"}, {"eps", "eps"}, {"keep", "keep"}}),
+         .shown = zeros},
+        {integer({.name = "loss_scale",
+                  .label = "Loss scale",
+                  .help = "The loss, and with it every gradient, is multiplied by this power of two.",
+                  .more = true},
+                 &p.loss_exponent, 0, 24)},
+        of_tensor("seed", true),
+        of_tensor("size", true),
+        of_tensor("cols", true),
+        {number({.name = "probe",
+                 .label = "Number x",
+                 .help = "x and x + 1 are cast; here the format's end can be found.",
+                 .hidden = true},
+                &p.probe, 0, 1e6)},
+    };
+    for (table::Row& row : out) {
+        if (row.field.info.name == "outliers") row.shown = row.shown && !zeros;
+        if (row.field.info.name == "size" || row.field.info.name == "cols") row.field.info.hidden = true;
+    }
     return out;
 }
 
-void WindowLab::update() {
-    if (asked_ != params_) job_.request(asked_ = params_);
-    if (auto outcome = job_.take()) outcome_ = std::move(*outcome);
-}
-
-void WindowLab::slide(double from, double to) {
+void Window::slide(double from, double to) {
     if (!(from > 0 && to > 0)) return;
-    if (params_.source == "manual")
-        params_.scale = std::clamp(params_.scale * from / to, kMinScale, kMaxScale);
+    if (params.source == "manual")
+        params.scale = std::clamp(params.scale * from / to, kMinScale, kMaxScale);
     else
-        params_.margin = std::clamp(params_.margin + static_cast<int>(std::lround(std::log2(to / from))),
-                                    kLowestMargin, kHighestMargin);
-    update();
+        params.margin = std::clamp(params.margin + static_cast<int>(std::lround(std::log2(to / from))),
+                                   kLowestMargin, kHighestMargin);
 }
 
-std::vector<Figure> WindowLab::figures() const {
-    std::vector<Figure> out = {window_figure(outcome_), margin_figure(outcome_), loss_figure(outcome_)};
-    const TensorSpec& drawn = outcome_.spec.tensor;
+std::vector<Figure> Window::figures() const {
+    std::vector<Figure> out = {window_figure(*outcome), margin_figure(*outcome), loss_figure(*outcome)};
+    const TensorSpec& drawn = outcome->spec.tensor;
     return has_effect(drawn, "seed") ? of_seed(drawn.seed, std::move(out)) : out;
 }
 
-std::vector<Metric> WindowLab::metrics() const {
-    const Outcome& o = outcome_;
-    std::vector<Metric> out;
+std::vector<table::MetricRow> Window::metrics() const {
+    const Outcome& o = *outcome;
+    std::vector<table::MetricRow> out;
     const auto add = [&](std::string name, double value, std::string unit = {}) {
-        out.push_back({.name = std::move(name), .value = value, .unit = std::move(unit)});
+        out.push_back(table::known(std::move(name), value, std::move(unit)));
     };
     const auto count = [](std::int64_t n) { return static_cast<double>(n); };
     add("elements", count(o.cast.stats.n));
     add("amax", o.amax);
     add("reference_amax", o.reference);
     add("scale_used", o.cast.scale);
-    out.push_back({.name = "scale_rule", .text = scale_rule(o)});
+    out.push_back(table::known_word("scale_rule", scale_rule(o)));
     add("window_top", o.window.hi);
     add("window_bottom", o.window.lo);
     add("sqnr_db", o.cast.stats.sqnr_db(), "dB");
@@ -195,8 +192,6 @@ std::vector<Metric> WindowLab::metrics() const {
     return out;
 }
 
-void WindowLab::reset() { params_ = {}; }
-
-LabEntry entry() { return entry_of<WindowLab>(kInfo); }
+LabEntry entry() { return entry_of<WindowLab>(Window::kInfo); }
 
 }  // namespace fp8lab::window

@@ -5,43 +5,32 @@
 #include <string>
 #include <vector>
 
-#include "core/threads/job.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 #include "labs/window/model_cast.h"
 
 namespace fp8lab::window {
 
-class WindowLab final : public Lab {
-  public:
-    WindowLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // "window", "margin" and "loss".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    void reset() override;
-    std::span<const NamedJudge> judges() const override;  // exercises.cpp
-    bool busy() const override { return job_.busy(); }
-    void set_wake(std::function<void()> wake) override { job_.start_worker(std::move(wake)); }
-
+struct Window {
+    static const LabInfo kInfo;
+    using Params = CastSpec;
+    static std::vector<table::Row> rows(CastSpec& params);
+    static std::span<const table::Experiment<Window>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&outcome}; }
+    Figure thumbnail() const;
     // The window was dragged from one place on the axis to another: the scale follows, or, where the scale is
     // made from the tensor, the margin by whole powers of two.
     void slide(double from, double to);
 
-    const CastSpec& params() const { return params_; }
-    const Outcome& outcome() const { return outcome_; }
+    CastSpec params;
+    table::Computed<CastSpec, Outcome> outcome{"", [this] { return params; }, Compute(),
+                                               table::When::at_once};
 
   private:
-    static std::vector<Field> fields_of(CastSpec& params);
-
-    CastSpec params_, asked_;
-    CastSpec defaults_;  // never changed
-    Outcome outcome_;
-    Job<CastSpec, Outcome> job_;
+    std::vector<Figure> figures() const;  // "window", "margin" and "loss"
+    std::vector<table::MetricRow> metrics() const;
 };
+using WindowLab = table::TableLab<Window>;
 
 // The figures of an outcome; model_figures.cpp.
 Figure window_figure(const Outcome& outcome);

@@ -216,8 +216,8 @@ Figure loss_figure(const Outcome& outcome) {
     return figure;
 }
 
-Figure WindowLab::thumbnail() const {
-    Figure figure = window_figure(outcome_);
+Figure Window::thumbnail() const {
+    Figure figure = window_figure(*outcome);
     std::erase_if(figure.series,
                   [](const Series& series) { return std::holds_alternative<TextMark>(series.shape); });
     figure.y.range->hi /= 1.2;

@@ -37,7 +37,7 @@ void WindowView::stage(Context& c, Rect area) {
 // What the cast does, as five numbers over their names.
 void WindowView::draw_numbers(Context& c, Rect area) {
     ui::region(c, "numbers", area);
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const CastStats& stats = o.cast.stats;
     struct Number {
         std::string text, label;
@@ -101,7 +101,7 @@ void WindowView::present(Context& c, const Figure& figure, ui::PlotState& state,
 }
 
 void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const Role role = o.format.role;
     if (!std::isfinite(o.window.hi) || !(o.window.hi > 0)) return;
     const auto inside = [&](double x) { return std::clamp(plot.to_px(x, 0).x, plot.area.x0, plot.area.x1); };
@@ -119,7 +119,7 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
                  Anchor::center);
     ui::chevron(c, {pill.x0 + c.px(14), y}, ui::Direction::left, {Role::inverse});
     ui::chevron(c, {pill.x1 - c.px(14), y}, ui::Direction::right, {Role::inverse});
-    const bool manual = lab_.params().source == "manual";
+    const bool manual = lab_->params.source == "manual";
     ui::tooltip(c, manual ? "Scale" : "Margin",
                 manual ? "Drag: the scale changes, and the window moves over the tensor. Arrow keys: by an "
                          "eighth of a binade."
@@ -130,19 +130,18 @@ void WindowView::draw_handle(Context& c, const ui::PlotResult& plot) {
             grabbed_ = plot.x_at(ImGui::GetIO().MouseClickedPos[0].x);
             held_axis_ = axis_of(o);
         }
-        const CastSpec before = lab_.params();
-        if (at > 0) lab_.slide(grabbed_, at);
+        const CastSpec before = lab_->params;
+        if (at > 0) slide(grabbed_, at);
         // A margin moves in whole steps: what was not enough for one is kept.
         if (manual)
             grabbed_ = at;
         else
-            grabbed_ *= std::exp2(lab_.params().margin - before.margin);
+            grabbed_ *= std::exp2(lab_->params.margin - before.margin);
     } else {
         grabbed_ = 0;
         held_axis_.reset();
     }
-    if (press.focused && ui::arrow_step() != 0)
-        lab_.slide(1, std::exp2(ui::arrow_step() * (manual ? 0.125 : 1)));
+    if (press.focused && ui::arrow_step() != 0) slide(1, std::exp2(ui::arrow_step() * (manual ? 0.125 : 1)));
 }
 
 void WindowView::draw_lower(Context& c, const std::vector<Figure>& figures, Rect area) {
@@ -158,11 +157,11 @@ void WindowView::draw_lower(Context& c, const std::vector<Figure>& figures, Rect
 // One number and the one after it: where the format ends, and what lies behind.
 void WindowView::draw_probe(Context& c, Rect area) {
     ui::region(c, "probe", area);
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("window.probe", {area.width(), area.height()}, false,
                       ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-    double value = lab_.params().probe;
+    double value = lab_->params.probe;
     static constexpr double kMost = 1e6;
     if (ui::slider(c, "probe", "Number x", "", value, 0x1p-10, kMost, {.logarithmic = true}))
         set_field(lab_.fields(), "probe=" + shortest(value));
@@ -193,17 +192,17 @@ void WindowView::draw_probe(Context& c, Rect area) {
 }
 
 std::vector<std::pair<std::string, std::string>> WindowView::status() const {
-    const TensorSpec& tensor = lab_.params().tensor;
-    const std::string size = group_thousands(lab_.outcome().cast.stats.n) + " elements";
+    const TensorSpec& tensor = lab_->params.tensor;
+    const std::string size = group_thousands(lab_->outcome->cast.stats.n) + " elements";
     if (!tensor.file.empty())
-        return {{"tensor", tensor.file + ", " + size + lab_.outcome().tensor->excluded.note()}};
+        return {{"tensor", tensor.file + ", " + size + lab_->outcome->tensor->excluded.note()}};
     std::string kind = tensor.kind;
     if (tensor.kind == "lognormal") kind += ", sigma " + screen_number(tensor.sigma);
     return {{"seed", std::to_string(tensor.seed)}, {"tensor", kind + ", " + size}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<WindowView>(dynamic_cast<WindowLab&>(lab));
+    return std::make_unique<WindowView>(static_cast<WindowLab&>(lab));
 }
 
 }  // namespace fp8lab::window

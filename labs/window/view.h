@@ -4,35 +4,34 @@
 
 #include <optional>
 
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 #include "labs/window/model.h"
 
 namespace fp8lab::window {
 
-class WindowView final : public LabView {
+class WindowView final : public table::TableView<Window> {
   public:
-    explicit WindowView(WindowLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     void present(ui::Context& context, const Figure& figure, ui::PlotState& state, Rect area) override;
 
   private:
+    std::string more_words() const override { return "overflow, outliers, loss scale"; }
+    bool draw_own(ui::Context&, const table::Row&, const Field& default_field) override;
+    void draw_below(ui::Context&, float width) override;  // both formats at this margin
+    void slide(double from, double to) { lab_->slide(from, to), lab_.update(); }
     void draw_numbers(ui::Context& context, Rect area);
     void draw_window(ui::Context& context, const Figure& figure, Rect area);
     void draw_handle(ui::Context& context, const ui::PlotResult& plot);
     void draw_lower(ui::Context& context, const std::vector<Figure>& figures, Rect area);
     void draw_probe(ui::Context& context, Rect area);
-    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
-    void draw_table(ui::Context& context, float width);
 
-    WindowLab& lab_;
     ui::PlotState window_plot_, lower_plot_;
     double grabbed_ = 0;              // where on the axis the window was taken; 0: not held
     std::optional<Range> held_axis_;  // while it is held the axis stays, whatever the figure would show
     int picture_ = 0;                 // 0: margin, 1: loss scale
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::window

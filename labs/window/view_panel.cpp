@@ -14,22 +14,8 @@ namespace {
 
 using ui::Context;
 
-// Controls of another source or tensor are not shown.
-bool belongs(std::string_view field, const CastSpec& spec) {
-    if (field == "margin") return spec.source != "manual";
-    if (field == "scale") return spec.source == "manual";
-    if (field == "percentile" || field == "ema") return spec.source == field;
-    const bool zeros = spec.tensor.kind == "zeros" && spec.tensor.file.empty();
-    if (field == "zero") return zeros;
-    if (field == "outliers") return !zeros && has_effect(spec.tensor, field);
-    if (field == "tensor" || field == "sigma" || field == "outlier_ratio" || field == "seed")
-        return has_effect(spec.tensor, field);
-    return true;
-}
-
 // A power of two: "2^9 = ×512".
 void edit_power(Context& c, const Field& field, std::span<const double> ticks) {
-    if (ui::withheld(c, field)) return;
     int& value = **std::get_if<int*>(&field.value);
     double exponent = value;
     if (ui::slider(c, field.info.name, field.info.label, field.info.te_name, exponent, field.min, field.max,
@@ -40,34 +26,19 @@ void edit_power(Context& c, const Field& field, std::span<const double> ticks) {
 
 }  // namespace
 
-void WindowView::draw_field(Context& c, const Field& field, const Field& default_field) {
+bool WindowView::draw_own(Context& c, const table::Row& row, const Field&) {
     static constexpr std::array kMargins = {-4.0, 0.0, 4.0, 8.0, 12.0, 16.0},
                                 kLoss = {0.0, 4.0, 8.0, 12.0, 16.0, 24.0};
-    if (field.info.name == "margin") return edit_power(c, field, kMargins);
-    if (field.info.name == "loss_scale") return edit_power(c, field, kLoss);
-    ui::edit(c, field, &default_field);
+    const std::string_view name = row.field.info.name;
+    if (name == "margin") edit_power(c, row.field, kMargins);
+    if (name == "loss_scale") edit_power(c, row.field, kLoss);
+    return name == "margin" || name == "loss_scale";
 }
 
-void WindowView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (!info.hidden && info.more == more && belongs(info.name, lab_.params()))
-                draw_field(c, fields[i], default_fields[i]);
-        }
-    };
-    draw(false);
-    ui::disclosure(c, "window.more", "More: overflow, outliers, loss scale", more_open_);
-    if (more_open_) draw(true);
+void WindowView::draw_below(Context& c, float width) {
     ImGui::Dummy({0, c.px(12)});
-    draw_table(c, width);
-}
-
-// Both formats at this margin.
-void WindowView::draw_table(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
-    const int margin = lab_.params().source == "manual" ? 0 : o.spec.margin;
+    const Outcome& o = *lab_->outcome;
+    const int margin = lab_->params.source == "manual" ? 0 : o.spec.margin;
     const std::vector<float> columns = {width * 0.46F, width * 0.27F, width * 0.27F};
     const auto format_cell = [](const FormatInfo& format) {
         return ui::Cell{

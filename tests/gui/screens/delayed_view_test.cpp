@@ -39,22 +39,22 @@ TEST_CASE("the strips show the trace of numerics.md 3.2 under the plot's columns
 
 TEST_CASE("the transport steps through the trace, and a click on the timeline goes there") {
     Screen screen;
-    CHECK(screen.lab.params().step == 3);
+    CHECK(screen.lab->params.step == 3);
     screen.click("delayed.on");
-    CHECK(screen.lab.params().step == 4);
+    CHECK(screen.lab->params.step == 4);
     screen.click("delayed.back");
     screen.click("delayed.back");
-    CHECK(screen.lab.params().step == 2);
+    CHECK(screen.lab->params.step == 2);
     screen.click("delayed.first");
-    CHECK(screen.lab.params().step == 0);
+    CHECK(screen.lab->params.step == 0);
     screen.click("delayed.back");
-    CHECK(screen.lab.params().step == 0);
+    CHECK(screen.lab->params.step == 0);
     const Rect plot = screen.gui.rect("delayed.timeline");
     screen.click({plot.x0 + plot.width() * 7.5F / 9, (plot.y0 + plot.y1) / 2});
-    CHECK(screen.lab.params().step == 7);
+    CHECK(screen.lab->params.step == 7);
     const Rect scrub = screen.gui.rect("delayed.scrub");
     screen.click({scrub.x0 + scrub.width() * 5.5F / 9, (scrub.y0 + scrub.y1) / 2});
-    CHECK(screen.lab.params().step == 5);
+    CHECK(screen.lab->params.step == 5);
 }
 
 TEST_CASE("play takes a step every half second and rests at the end of the series") {
@@ -62,11 +62,11 @@ TEST_CASE("play takes a step every half second and rests at the end of the serie
     screen.click("delayed.first");
     CHECK(screen.view.key(screen.gui.context, ui::Key{' '}));
     int frames = 0;
-    for (; screen.lab.params().step < 8 && frames < 600; ++frames) screen.frame();  // 60 a second
+    for (; screen.lab->params.step < 8 && frames < 600; ++frames) screen.frame();  // 60 a second
     CHECK(frames > 8 * 25);
     CHECK(frames < 8 * 35);
     for (int i = 0; i < 60; ++i) screen.frame();
-    CHECK(screen.lab.params().step == 8);
+    CHECK(screen.lab->params.step == 8);
     CHECK_FALSE(screen.gui.context.wants_redraw);
 }
 
@@ -76,23 +76,23 @@ TEST_CASE("key B walks through A, A and B, and B, the notebook's order says so")
     CHECK(screen.view.key(screen.gui.context, ui::Key{'B'}));
     screen.lab.update();
     screen.frame();
-    CHECK(screen.lab.params().compare == "b");
+    CHECK(screen.lab->params.compare == "b");
     CHECK(screen.shows("delayed.notebooks_order"));
     CHECK(screen.strip("scale", 3) == "4.48");
     for (int t = 0; t < 9; ++t) CHECK(screen.strip("saturated", t) == "0");
     screen.view.key(screen.gui.context, ui::Key{'B'});
-    CHECK(screen.lab.params().compare == "a");
+    CHECK(screen.lab->params.compare == "a");
     CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key{'Q'}));
 }
 
 TEST_CASE("pin and unpin are buttons") {
     Screen screen;
     screen.click("delayed.pin");
-    CHECK(screen.lab.params().other == "pinned");
+    CHECK(screen.lab->params.other == "pinned");
     screen.set("history=1");
-    CHECK(screen.lab.b().machine.history == 4);
+    CHECK(screen.lab->b().machine.history == 4);
     screen.click("delayed.unpin");
-    CHECK(screen.lab.params().other == "notebook");
+    CHECK(screen.lab->params.other == "notebook");
 }
 
 TEST_CASE("at most six controls of L5 show at a time, and six behind More") {

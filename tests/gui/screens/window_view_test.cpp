@@ -30,23 +30,23 @@ TEST_CASE("the window's handle moves the scale by hand, by what it was dragged")
     screen.set("source=manual");
     screen.set("scale=0.001");
     screen.drag("window.handle", -3 * screen.binade());
-    CHECK(screen.lab.params().scale == doctest::Approx(0.008).epsilon(0.02));
+    CHECK(screen.lab->params.scale == doctest::Approx(0.008).epsilon(0.02));
 }
 
 TEST_CASE("the window's handle moves the margin by whole powers of two") {
     Screen screen;
     screen.drag("window.handle", 2.2F * screen.binade());
-    CHECK(screen.lab.params().margin == 2);
+    CHECK(screen.lab->params.margin == 2);
     CHECK(screen.words("window.number.overflow") == "0 %");
     screen.drag("window.handle", -4 * screen.binade());
-    CHECK(screen.lab.params().margin == -2);
+    CHECK(screen.lab->params.margin == -2);
     CHECK(screen.words("window.number.overflow") != "0 %");
     // The axis makes room for what saturates, but never under the hand: however slow, a drag is its length.
     for (const int steps : {1, 3, 40}) {
         screen.set("margin=1");
         screen.drag("window.handle", -3 * screen.binade(), steps);
         CAPTURE(steps);
-        CHECK(screen.lab.params().margin == -2);
+        CHECK(screen.lab->params.margin == -2);
     }
 }
 

@@ -27,12 +27,13 @@ double number_metric(const AddingLab& lab, std::string_view name) {
     return it->value;
 }
 
-AddingLab lab_with(std::initializer_list<std::string_view> assignments) {
+struct Given {
     AddingLab lab;
-    for (const std::string_view assignment : assignments) set_field(lab.fields(), assignment);
-    lab.update();
-    return lab;
-}
+    Given(std::initializer_list<std::string_view> assignments) {
+        for (const std::string_view assignment : assignments) set_field(lab.fields(), assignment);
+        lab.update();
+    }
+};
 
 const FormatInfo& e4m3() { return find_format("e4m3"); }
 
@@ -74,7 +75,7 @@ double sum_of(std::span<const float> products, int bits, int interval) {
 
 TEST_CASE("a sum of ones stops at 2^(M + 1): 16, 8, 256, 2048") {
     const AddingLab lab;
-    for (const Sum& sum : lab.outcome().sums) {
+    for (const Sum& sum : lab->outcome->sums) {
         CAPTURE(std::string(sum.format.name));
         const bool fp32 = sum.format.name == "fp32";
         CHECK(sum.path.back() == (fp32 ? 4096 : std::exp2(sum.format.mantissa_bits + 1)));
@@ -89,7 +90,8 @@ TEST_CASE("a sum of ones stops at 2^(M + 1): 16, 8, 256, 2048") {
 }
 
 TEST_CASE("4096 gradients of 0.01: E4M3 keeps 0.25 of them, BF16 4, FP16 32, FP32 all") {
-    const AddingLab lab = lab_with({"addend=0.01"});
+    const Given lab_given({"addend=0.01"});
+    const AddingLab& lab = lab_given.lab;
     CHECK(number_metric(lab, "e4m3.sum") == 0.25);
     CHECK(number_metric(lab, "bf16.sum") == 4);
     CHECK(number_metric(lab, "fp16.sum") == 32);
@@ -98,7 +100,8 @@ TEST_CASE("4096 gradients of 0.01: E4M3 keeps 0.25 of them, BF16 4, FP16 32, FP3
 }
 
 TEST_CASE("stochastic sums pass every stall") {
-    const AddingLab lab = lab_with({"addend=0.01", "rounding=stochastic"});
+    const Given lab_given({"addend=0.01", "rounding=stochastic"});
+    const AddingLab& lab = lab_given.lab;
     for (const char* format : {"e4m3", "e5m2", "bf16", "fp16"}) {
         CAPTURE(format);
         CHECK(number_metric(lab, std::string(format) + ".sum") == doctest::Approx(40.96).epsilon(0.5));
@@ -139,7 +142,8 @@ TEST_CASE("the dice give the published means and deviations") {
 }
 
 TEST_CASE("71 % of the notebook's results are no E4M3 values, and none with noise of the local gap") {
-    const AddingLab lab = lab_with({"experiment=dice"});
+    const Given lab_given({"experiment=dice"});
+    const AddingLab& lab = lab_given.lab;
     CHECK(number_metric(lab, "integer.tensor_off_grid_pct") == doctest::Approx(71).epsilon(0.01));
     for (const char* method : {"nearest", "stochastic", "constant"})
         CHECK(number_metric(lab, std::string(method) + ".tensor_off_grid_pct") == 0);
@@ -151,7 +155,8 @@ TEST_CASE("71 % of the notebook's results are no E4M3 values, and none with nois
 }
 
 TEST_CASE("stochastic rounding costs a tensor about 3 dB") {
-    const AddingLab lab = lab_with({"experiment=dice"});
+    const Given lab_given({"experiment=dice"});
+    const AddingLab& lab = lab_given.lab;
     CHECK(number_metric(lab, "nearest.tensor_sqnr_db") == doctest::Approx(31.55).epsilon(0.005));
     const double cost =
         number_metric(lab, "nearest.tensor_sqnr_db") - number_metric(lab, "stochastic.tensor_sqnr_db");
@@ -192,13 +197,14 @@ TEST_CASE("the model of Hopper's accumulator agrees with an H200 while the kerne
         set_field(lab.fields(), "experiment=dot");
         set_field(lab.fields(), std::string("data=") + data);
         lab.update();
-        const Dot& dot = lab.outcome().dot;
-        REQUIRE(dot.hardware.lines.size() == 20);
-        CHECK(dot.hardware.provenance == Provenance::recorded);
+        const Dot& dot = lab->outcome->dot;
+        const Hardware hardware = lab->hardware();
+        REQUIRE(hardware.lines.size() == 20);
+        CHECK(hardware.provenance == Provenance::recorded);
         // Of 32 sums the RMS of errors that cancel is known to an eighth, twice that is allowed; errors of
         // one sign are known far better.
         const double tolerance = std::string_view(data) == "uniform" ? 0.05 : 0.4;
-        for (const AccumulationError& line : dot.hardware.lines) {
+        for (const AccumulationError& line : hardware.lines) {
             if (line.data != data || line.k > 4096) continue;
             CAPTURE(data);
             CAPTURE(line.k);
@@ -217,12 +223,12 @@ TEST_CASE("each recording is offered, and the one that is chosen gives the hardw
     const auto where = [&](const std::string& hardware) {
         set_field(lab.fields(), "hardware=" + hardware);
         lab.update();
-        return lab.outcome().dot.hardware.where;
+        return lab->hardware().where;
     };
     CHECK(where("recorded").starts_with("NVIDIA H200, 2026-"));
     CHECK(where("h100").starts_with("NVIDIA H100 80GB HBM3, 2026-"));
-    CHECK(lab.outcome().dot.hardware.provenance == Provenance::recorded);
-    CHECK(lab.outcome().dot.hardware.lines.size() == 20);
+    CHECK(lab->hardware().provenance == Provenance::recorded);
+    CHECK(lab->hardware().lines.size() == 20);
 }
 
 TEST_CASE("this machine's GPU takes the place of the recorded one, or the reason why there is none") {
@@ -236,14 +242,14 @@ TEST_CASE("this machine's GPU takes the place of the recorded one, or the reason
         set_field(lab.fields(), "experiment=dot");
         set_field(lab.fields(), "hardware=live");
         lab.update();
-        return lab.outcome().dot.hardware;
+        return lab->hardware();
     };
     AddingLab with{Backends(cpu_backend(), [] { return std::unique_ptr<Backend>(std::make_unique<Gpu>()); })};
     const Hardware measured = live(with);
     CHECK(measured.provenance == Provenance::tensor_core);
     CHECK(measured.where == "Test double, 80 GB");
     CHECK(measured.problem.empty());
-    const Table table = with.table();
+    const Table table = with->table();
     REQUIRE(table.rows.size() == 5);
     CHECK(table.rows[3].label == "this GPU, fast");
     CHECK(table.rows[3].values == std::vector{6.25, -6.25});
@@ -251,7 +257,7 @@ TEST_CASE("this machine's GPU takes the place of the recorded one, or the reason
     for (const Metric& metric : with.metrics()) CHECK_FALSE(metric.name.starts_with("hardware."));
     set_field(with.fields(), "hardware=recorded");
     with.update();
-    CHECK(with.outcome().dot.hardware.provenance == Provenance::recorded);
+    CHECK(with->hardware().provenance == Provenance::recorded);
 
     AddingLab without{test::fake_backends(test::FakeGpu{.refusal = "No NVIDIA driver found"})};
     CHECK(live(without).lines.empty());
@@ -297,7 +303,8 @@ TEST_CASE("errors are measured as the bench measures them") {
 
 TEST_CASE(
     "rounded to nearest a weight of 1 never moves, stochastically it arrives, with a master it follows") {
-    const AddingLab lab = lab_with({"experiment=weight"});
+    const Given lab_given({"experiment=weight"});
+    const AddingLab& lab = lab_given.lab;
     CHECK(number_metric(lab, "nearest") == 1);
     CHECK(number_metric(lab, "exact") == doctest::Approx(11).epsilon(1e-4));
     CHECK(number_metric(lab, "master_copy") == 11);
@@ -307,11 +314,12 @@ TEST_CASE(
     CHECK(lab.figures().front().title ==
           "Rounded to nearest, the E4M3 weight never moves; with stochastic rounding it arrives");
     // Constant noise is too small as soon as the gap has grown.
-    const AddingLab constant = lab_with({"experiment=weight", "rounding=constant"});
+    const Given constant_given({"experiment=weight", "rounding=constant"});
+    const AddingLab& constant = constant_given.lab;
     CHECK(number_metric(constant, "dice.mean") < 5);
     CHECK(constant.figures().front().title.find("it ends at ") != std::string::npos);
     // BF16 moves, until its gap has grown.
-    CHECK(number_metric(lab_with({"experiment=weight", "format=bf16"}), "nearest") == 4);
+    CHECK(number_metric(Given({"experiment=weight", "format=bf16"}).lab, "nearest") == 4);
 }
 
 TEST_CASE("each experiment has at most six controls and its own figures, titled with a finding") {
@@ -340,14 +348,15 @@ TEST_CASE("each experiment has at most six controls and its own figures, titled 
                         CHECK(std::isfinite(edge));
                     CHECK(extents.x.lo < extents.x.hi);
                 }
-                const Table table = lab.table();
+                const Table table = lab->table();
                 for (const Table::Row& row : table.rows) CHECK(row.values.size() == table.columns.size());
                 CHECK_FALSE(lab.metrics().empty());
             }
 }
 
 TEST_CASE("adding: the field table reads back what it wrote and refuses what it does not know") {
-    AddingLab lab = lab_with({"experiment=dot", "width=10", "interval=64", "k=1000"});
+    Given given({"experiment=dot", "width=10", "interval=64", "k=1000"});
+    AddingLab& lab = given.lab;
     AddingLab other;
     other.restore(lab.state());
     other.update();
@@ -366,57 +375,63 @@ TEST_CASE("every number in the lesson of L7 is computed here") {
     const AddingLab ones;
     for (const char* name : {"e4m3.stall", "e5m2.stall", "bf16.stall", "fp16.stall"})
         add(number_metric(ones, name));
-    add(ones.params().addend);
+    add(ones->params.addend);
     const double stall = number_metric(ones, "e4m3.stall");
-    add((neighbours(e4m3(), stall + 0.1).above - stall) / ones.params().addend);
+    add((neighbours(e4m3(), stall + 0.1).above - stall) / ones->params.addend);
 
-    const AddingLab gradients = lab_with({"addend=0.01"});
-    add(gradients.params().terms);
-    add(gradients.params().addend);
+    const Given gradients_given({"addend=0.01"});
+    const AddingLab& gradients = gradients_given.lab;
+    add(gradients->params.terms);
+    add(gradients->params.addend);
     add(number_metric(gradients, "exact"));
     add(number_metric(gradients, "e4m3.sum"));
     add(number_metric(gradients, "bf16.sum"));
 
-    const AddingLab dice = lab_with({"experiment=dice", "draws=20000"});
-    const Neighbours around = dice.outcome().dice.around;
-    add(dice.params().x);
+    const Given dice_given({"experiment=dice", "draws=20000"});
+    const AddingLab& dice = dice_given.lab;
+    const Neighbours around = dice->outcome->dice.around;
+    add(dice->params.x);
     add(around.above);
     add(around.below);
-    const RoundedDraws& fair = dice.outcome().dice.draws[1];
+    const RoundedDraws& fair = dice->outcome->dice.draws[1];
     add(100.0 * fair.stored.at(around.above) / fair.draws, 2);
     add(number_metric(dice, "nearest.tensor_sqnr_db") - number_metric(dice, "stochastic.tensor_sqnr_db"), 1);
     add(number_metric(dice, "integer.tensor_off_grid_pct"), 2);
     add(number_metric(dice, "integer.mean"), 3);
-    const RoundedDraws& tutorial = dice.outcome().dice.draws[2];
+    const RoundedDraws& tutorial = dice->outcome->dice.draws[2];
     REQUIRE(tutorial.method == Method::integer);
     for (const auto& [value, count] : tutorial.returned) add(value);
     // Noise within +-h turns 17.3 into 17 where it is below 17.5 - 17.3: in (h + 0.2) / 2h of the draws.
-    const double h = 0.5, distance = 17.5 - dice.params().x, share = (h + distance) / (2 * h);
+    const double h = 0.5, distance = 17.5 - dice->params.x, share = (h + distance) / (2 * h);
     CHECK(1.0 * tutorial.returned.at(17) / tutorial.draws ==
           doctest::Approx(share).epsilon(3 * std::sqrt((1 - share) / share / tutorial.draws)));
     add(h);
     add(100 * share);
 
-    const AddingLab dot = lab_with({"experiment=dot"});
-    add(dot.params().width);
-    add(dot.params().k);
-    add(dot.params().interval);
+    const Given dot_given({"experiment=dot"});
+    const AddingLab& dot = dot_given.lab;
+    add(dot->params.width);
+    add(dot->params.k);
+    add(dot->params.interval);
     add(100 * number_metric(dot, "narrow.rel_rms"), 2);
     CHECK(format_number(100 * number_metric(dot, "hardware.fast.k4096.rel_rms"), 2) ==
           format_number(100 * number_metric(dot, "narrow.rel_rms"), 2));
     add(100 * number_metric(dot, "promoted.rel_rms"), 2);
     CHECK(number_metric(dot, "hardware.fast.k16384.rel_rms") ==
           doctest::Approx(number_metric(dot, "hardware.fast.k4096.rel_rms")).epsilon(0.01));
-    const AddingLab chain = lab_with({"experiment=dot", "k=16384"});
-    add(chain.params().k);
+    const Given chain_given({"experiment=dot", "k=16384"});
+    const AddingLab& chain = chain_given.lab;
+    add(chain->params.k);
     add(100 * number_metric(chain, "narrow.rel_rms"), 2);
-    const AddingLab cancelling = lab_with({"experiment=dot", "data=normal"});
+    const Given cancelling_given({"experiment=dot", "data=normal"});
+    const AddingLab& cancelling = cancelling_given.lab;
     CHECK(number_metric(cancelling, "cast.rel_rms") > 10 * number_metric(cancelling, "narrow.rel_rms"));
 
-    const AddingLab weight = lab_with({"experiment=weight"});
-    add(weight.params().updates);
-    add((weight.outcome().weight.around.above - weight.params().start) / 2);
-    add((weight.params().start - weight.outcome().weight.around.below) / 2);
+    const Given weight_given({"experiment=weight"});
+    const AddingLab& weight = weight_given.lab;
+    add(weight->params.updates);
+    add((weight->outcome->weight.around.above - weight->params.start) / 2);
+    add((weight->params.start - weight->outcome->weight.around.below) / 2);
     for (const std::string& number : test::lesson_numbers("adding")) {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);
@@ -435,11 +450,11 @@ TEST_CASE("in a window L7 computes apart: until then it shows the experiment of 
             each->update();
         }
         CHECK(lab.figures().size() == 2);
-        CHECK_FALSE(lab.table().rows.empty());
+        CHECK_FALSE(lab->table().rows.empty());
         CHECK_FALSE(lab.metrics().empty());
         while (lab.busy()) std::this_thread::yield();
         lab.update();
-        CHECK(lab.outcome().params == lab.params());
+        CHECK(lab->outcome->params == lab->params);
         const auto ours = lab.metrics(), theirs = inline_lab.metrics();
         REQUIRE(ours.size() == theirs.size());
         for (std::size_t i = 0; i < ours.size(); ++i) {

@@ -32,6 +32,12 @@ void set(BitsLab& lab, std::string_view assignment) {
     lab.update();
 }
 
+std::string enter(BitsLab& lab, std::string_view text) {
+    std::string answer = lab->enter(text);
+    lab.update();
+    return answer;
+}
+
 bool same(double a, double b) {
     return a == b ? std::signbit(a) == std::signbit(b) : std::isnan(a) && std::isnan(b);
 }
@@ -40,7 +46,7 @@ bool same(double a, double b) {
 
 TEST_CASE("the lab opens on 448, the last code before NaN") {
     BitsLab lab;
-    const Reading& reading = lab.outcome().reading;
+    const Reading& reading = lab->outcome->reading;
     CHECK(reading.value == 448);
     CHECK(reading.code_text == "0x7E");
     CHECK(reading.headline == "448");
@@ -56,14 +62,14 @@ TEST_CASE("the lab opens on 448, the last code before NaN") {
 
 TEST_CASE("one toggled bit turns 448 into NaN") {
     BitsLab lab;
-    lab.toggle_bit(0);
-    CHECK(lab.outcome().reading.code == 0x7F);
-    CHECK(std::isnan(lab.outcome().reading.value));
+    lab.act("toggle " + std::to_string(0));
+    CHECK(lab->outcome->reading.code == 0x7F);
+    CHECK(std::isnan(lab->outcome->reading.value));
     CHECK(text_metric(lab, "class") == "nan");
-    lab.toggle_bit(0);
-    CHECK(lab.outcome().reading.value == 448);
-    lab.toggle_bit(8);
-    CHECK(lab.outcome().reading.code == 0x7E);
+    lab.act("toggle " + std::to_string(0));
+    CHECK(lab->outcome->reading.value == 448);
+    lab.act("toggle " + std::to_string(8));
+    CHECK(lab->outcome->reading.code == 0x7E);
 }
 
 TEST_CASE("the map of codes is told in words as codes, not as the lines it is drawn with") {
@@ -78,23 +84,26 @@ TEST_CASE("the map of codes is told in words as codes, not as the lines it is dr
 
 TEST_CASE("IEEE rules end E4M3 at 240, FNUZ halves it, and the list of last codes shows what follows") {
     BitsLab lab;
-    lab.select_specials("ieee");
+    set_field(lab.fields(), std::string("specials=") + "ieee");
+    lab.update();
     CHECK(number_metric(lab, "max") == 240);
-    CHECK(std::isnan(lab.outcome().reading.value));  // 0x7E again
-    const LineEnd& ieee = lab.outcome().end;
+    CHECK(std::isnan(lab->outcome->reading.value));  // 0x7E again
+    const LineEnd& ieee = lab->outcome->end;
     REQUIRE(ieee.codes.size() == 8);
     CHECK(ieee.codes[5].value_text == "240");
     CHECK(ieee.codes[6].value_text == "+Inf");
     CHECK(ieee.codes[7].value_text == "NaN");
     CHECK(ieee.phantom == 256);
 
-    lab.select_specials("fnuz");
+    set_field(lab.fields(), std::string("specials=") + "fnuz");
+    lab.update();
     CHECK(number_metric(lab, "max") == 240);
-    CHECK(lab.outcome().reading.value == 224);
+    CHECK(lab->outcome->reading.value == 224);
     CHECK(number_metric(lab, "nan_codes") == 1);
 
-    lab.select_specials("fn");
-    const LineEnd& fn = lab.outcome().end;
+    set_field(lab.fields(), std::string("specials=") + "fn");
+    lab.update();
+    const LineEnd& fn = lab->outcome->end;
     REQUIRE(fn.codes.size() == 8);
     CHECK(fn.codes.front().value_text == "256");
     CHECK(fn.codes[6].value_text == "448");
@@ -106,11 +115,12 @@ TEST_CASE("IEEE rules end E4M3 at 240, FNUZ halves it, and the list of last code
 
 TEST_CASE("E5M2 writes 448 as 0x5F") {
     BitsLab lab;
-    lab.select_format("e5m2");
-    CHECK(lab.enter("0x5F") == "0x5F is 448");
-    CHECK(lab.outcome().reading.value == 448);
-    lab.enter("448");
-    CHECK(lab.outcome().reading.code == 0x5F);
+    lab->select_format("e5m2");
+    lab.update();
+    CHECK(enter(lab, "0x5F") == "0x5F is 448");
+    CHECK(lab->outcome->reading.value == 448);
+    enter(lab, "448");
+    CHECK(lab->outcome->reading.code == 0x5F);
 }
 
 TEST_CASE("the numbers of E4M3 and E5M2 are those of the specification") {
@@ -121,33 +131,37 @@ TEST_CASE("the numbers of E4M3 and E5M2 are those of the specification") {
     CHECK(number_metric(lab, "subnormal_codes") == 14);
     CHECK(number_metric(lab, "min_normal") == 0x1p-6);
     CHECK(number_metric(lab, "min_subnormal") == 0x1p-9);
-    CHECK(lab.outcome().facts[1].value == "2^\u22126 = 0.0156");
-    CHECK(lab.outcome().facts[4].remark == "7F FF");
-    lab.select_format("e5m2");
+    CHECK(lab->outcome->facts[1].value == "2^\u22126 = 0.0156");
+    CHECK(lab->outcome->facts[4].remark == "7F FF");
+    lab->select_format("e5m2");
+    lab.update();
     CHECK(number_metric(lab, "max") == 57344);
     CHECK(number_metric(lab, "finite_codes") == 248);
     CHECK(number_metric(lab, "nan_codes") == 6);
     CHECK(number_metric(lab, "infinity_codes") == 2);
-    CHECK(lab.outcome().facts[4].remark == "±7D\u20137F");
-    CHECK(lab.outcome().facts[5].remark == "7C FC");
+    CHECK(lab->outcome->facts[4].remark == "±7D\u20137F");
+    CHECK(lab->outcome->facts[5].remark == "7C FC");
 }
 
 TEST_CASE("toggling any bit of any code of every tab shows what decode says") {
     BitsLab lab;
     for (const char* tab : {"e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "e8m0"}) {
         for (const char* rules : {"fn", "ieee", "fnuz"}) {
-            lab.select_format(tab);
-            lab.select_specials(rules);
-            const FormatInfo format = lab.outcome().format;
+            lab->select_format(tab);
+            lab.update();
+            set_field(lab.fields(), std::string("specials=") + rules);
+            lab.update();
+            const FormatInfo format = lab->outcome->format;
             CAPTURE(format.name);
             for (std::uint32_t code = 0; code < (1U << width_bits(format)); ++code) {
                 for (int bit = 0; bit < width_bits(format); ++bit) {
-                    lab.select(code);
-                    lab.toggle_bit(bit);
+                    lab->select(code);
+                    lab.update();
+                    lab.act("toggle " + std::to_string(bit));
                     const std::uint32_t expected = code ^ (1U << bit);
                     CAPTURE(expected);
-                    REQUIRE(lab.outcome().reading.code == expected);
-                    REQUIRE(same(lab.outcome().reading.value, static_cast<double>(decode(format, expected))));
+                    REQUIRE(lab->outcome->reading.code == expected);
+                    REQUIRE(same(lab->outcome->reading.value, static_cast<double>(decode(format, expected))));
                 }
             }
         }
@@ -169,14 +183,17 @@ TEST_CASE("a format of one's own with 4, 3, 7 and FN is E4M3, code by code") {
     set(lab, "format=custom");
     const FormatInfo& e4m3 = find_format("e4m3");
     for (std::uint32_t code = 0; code < 256; ++code) {
-        lab.select(code);
+        lab->select(code);
+        lab.update();
         CAPTURE(code);
-        REQUIRE(same(lab.outcome().reading.value, static_cast<double>(decode(e4m3, code))));
+        REQUIRE(same(lab->outcome->reading.value, static_cast<double>(decode(e4m3, code))));
     }
     CHECK(number_metric(lab, "max") == 448);
-    lab.select_specials("ieee");
+    set_field(lab.fields(), std::string("specials=") + "ieee");
+    lab.update();
     CHECK(number_metric(lab, "max") == 240);
-    lab.select_specials("finite");
+    set_field(lab.fields(), std::string("specials=") + "finite");
+    lab.update();
     CHECK(number_metric(lab, "max") == 480);
     CHECK(number_metric(lab, "nan_codes") == 0);
 }
@@ -194,12 +211,13 @@ TEST_CASE("every format that can be designed has a map, a list and tables") {
                 set(lab, "format=custom");
                 set(lab, "exponent_bits=" + std::to_string(e));
                 set(lab, "mantissa_bits=" + std::to_string(m));
-                lab.select_specials(rules);
-                const CodeMap& map = lab.outcome().map;
+                set_field(lab.fields(), std::string("specials=") + rules);
+                lab.update();
+                const CodeMap& map = lab->outcome->map;
                 CHECK(static_cast<int>(map.cells.size()) == map.rows * map.cols);
                 CHECK(map.cells.size() * map.codes_per_cell ==
                       std::size_t{1} << (1 + e + (e == 8 ? std::max(m, 1) : m)));
-                CHECK(lab.outcome().end.codes.size() >= 2);
+                CHECK(lab->outcome->end.codes.size() >= 2);
                 CHECK(std::isfinite(number_metric(lab, "max")));
                 for (const MapCell& cell : map.cells)
                     CHECK((std::isnan(cell.shade) || (cell.shade >= 0 && cell.shade <= 1)));
@@ -212,13 +230,14 @@ TEST_CASE("a design beyond float32 becomes the nearest possible one") {
     BitsLab lab;
     set(lab, "format=custom");
     set(lab, "exponent_bits=8");  // FN would reach 2^129; IEEE with bias 127 is BF16 with 3 mantissa bits
-    CHECK(lab.outcome().rules == "ieee");
-    CHECK(lab.params().bias == 127);
+    CHECK(lab->outcome->rules == "ieee");
+    CHECK(lab->params.bias == 127);
     CHECK(number_metric(lab, "max") == 0x1.ep127);
     set(lab, "exponent_bits=7");
     set(lab, "bias=-64");
-    lab.select_specials("finite");
-    CHECK(lab.params().bias == 0);
+    set_field(lab.fields(), std::string("specials=") + "finite");
+    lab.update();
+    CHECK(lab->params.bias == 0);
     CHECK(number_metric(lab, "max") == 0x1.ep127);
 }
 
@@ -263,31 +282,34 @@ TEST_CASE("four-bit codes are all labelled with their values") {
 
 TEST_CASE("a number that is typed in becomes the nearest code") {
     BitsLab lab;
-    CHECK(lab.enter("300") == "300 becomes 288");
-    CHECK(lab.outcome().reading.code == 0x79);
-    CHECK(lab.enter("1e9") == "1e9 becomes 448");
-    CHECK(lab.enter("-0.5") == "-0.5 is \u22120.5 itself");
-    CHECK_THROWS_WITH_AS(lab.enter("0x100"), doctest::Contains("too many bits"), Error);
-    CHECK_THROWS_AS(lab.enter("0xG"), Error);
-    CHECK_THROWS_AS(lab.enter("four"), Error);
-    CHECK_THROWS_AS(lab.enter(""), Error);
-    CHECK(lab.outcome().reading.value == -0.5);
+    CHECK(enter(lab, "300") == "300 becomes 288");
+    CHECK(lab->outcome->reading.code == 0x79);
+    CHECK(enter(lab, "1e9") == "1e9 becomes 448");
+    CHECK(enter(lab, "-0.5") == "-0.5 is \u22120.5 itself");
+    CHECK_THROWS_WITH_AS(enter(lab, "0x100"), doctest::Contains("too many bits"), Error);
+    CHECK_THROWS_AS(enter(lab, "0xG"), Error);
+    CHECK_THROWS_AS(enter(lab, "four"), Error);
+    CHECK_THROWS_AS(enter(lab, ""), Error);
+    CHECK(lab->outcome->reading.value == -0.5);
 }
 
 TEST_CASE("another width starts at that format's largest value, the same width keeps the byte") {
     BitsLab lab;
-    lab.select(0x38);
-    lab.select_format("e5m2");
-    CHECK(lab.outcome().reading.code == 0x38);
-    lab.select_format("fp16");
-    CHECK(lab.outcome().reading.value == 65504);
+    lab->select(0x38);
+    lab.update();
+    lab->select_format("e5m2");
+    lab.update();
+    CHECK(lab->outcome->reading.code == 0x38);
+    lab->select_format("fp16");
+    lab.update();
+    CHECK(lab->outcome->reading.value == 65504);
     set(lab, "format=e2m1");  // 0x7BFF does not fit
-    CHECK(lab.outcome().reading.value == 6);
+    CHECK(lab->outcome->reading.value == 6);
 }
 
 TEST_CASE("the same byte means something else in each format") {
     BitsLab lab;
-    const std::vector<Fact>& places = lab.outcome().elsewhere;
+    const std::vector<Fact>& places = lab->outcome->elsewhere;
     const auto at = [&](std::string_view label) {
         const auto found = std::ranges::find(places, label, &Fact::label);
         REQUIRE_MESSAGE(found != places.end(), label);
@@ -308,7 +330,8 @@ TEST_CASE("bits: the field table reads back what it wrote and refuses what it do
     set(lab, "format=custom");
     set(lab, "exponent_bits=5");
     set(lab, "bias=15");
-    lab.select_specials("finite");
+    set_field(lab.fields(), std::string("specials=") + "finite");
+    lab.update();
     const auto state = lab.state();
     BitsLab other;
     other.restore(state);
@@ -326,7 +349,8 @@ TEST_CASE("bits: the field table reads back what it wrote and refuses what it do
 TEST_CASE("the figures of the lab are finite and named for what they show") {
     BitsLab lab;
     for (const char* tab : {"e4m3", "e5m2", "e3m2", "e2m1", "e8m0", "fp16", "bf16", "custom"}) {
-        lab.select_format(tab);
+        lab->select_format(tab);
+        lab.update();
         CAPTURE(tab);
         const auto figures = lab.figures();
         REQUIRE(figures.size() == 2);
@@ -342,22 +366,23 @@ TEST_CASE("the figures of the lab are finite and named for what they show") {
 
 TEST_CASE("every number in the lesson of L1 is computed here") {
     BitsLab lab;
-    const Reading reading = lab.outcome().reading;
+    const Reading reading = lab->outcome->reading;
     std::set<std::string> computed = {"0", "1"};  // the leading digit and the empty exponent
     const auto add = [&](double value) { computed.insert(value_text(value)); };
     add(number_metric(lab, "codes"));
     computed.insert(reading.code_text);
     add(reading.fields.exponent);
     add(reading.fields.mantissa);
-    add(lab.outcome().format.bias);
-    add(std::pow(2, lab.outcome().format.mantissa_bits));
+    add(lab->outcome->format.bias);
+    add(std::pow(2, lab->outcome->format.mantissa_bits));
     add(2);  // the base
-    add(reading.fields.exponent - static_cast<double>(lab.outcome().format.bias));
+    add(reading.fields.exponent - static_cast<double>(lab->outcome->format.bias));
     add(reading.value);
-    add(lab.outcome().end.phantom);
-    add(lab.outcome().format.exponent_bits);
-    add(lab.outcome().format.mantissa_bits);
-    lab.select_specials("ieee");
+    add(lab->outcome->end.phantom);
+    add(lab->outcome->format.exponent_bits);
+    add(lab->outcome->format.mantissa_bits);
+    set_field(lab.fields(), std::string("specials=") + "ieee");
+    lab.update();
     add(number_metric(lab, "max"));
     for (const std::string& number : test::lesson_numbers("bits")) {
         CAPTURE(number);

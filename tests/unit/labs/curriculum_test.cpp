@@ -95,7 +95,7 @@ TEST_CASE("the notebook's own data, drawn as torch draws it: 11 of 16 steps, the
     delayed::DelayedLab lab;
     set(lab, {"scenario=ramp"});
     for (std::size_t t = 0; t < 16; ++t)
-        CHECK(lab.tensors().amaxes()[t] == doctest::Approx(ramp.amaxes[t]).epsilon(1e-6));
+        CHECK(lab->tensors().amaxes()[t] == doctest::Approx(ramp.amaxes[t]).epsilon(1e-6));
     const delayed::MachineSpec real = machine("te", 0);
     CHECK(saturated(ramp, real) == 11);
     CHECK(saturated(ramp, machine("te", 1)) == 0);

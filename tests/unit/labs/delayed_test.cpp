@@ -56,21 +56,21 @@ TEST_CASE("L5 opens on the trace of numerics.md 3.2, step by step") {
                                     {2, 4.48F, 8.96F, false, {0, 2, 2, 2}, 4.48F},
                                     {2, 4.48F, 8.96F, false, {0, 2, 2, 2}, 224},
                                     {2, 224, 448, false, {0, 2, 2, 2}, 224}};
-    REQUIRE(lab.a().steps.size() == trace.size());
+    REQUIRE(lab->a().steps.size() == trace.size());
     DelayedLab walked;
     for (std::size_t t = 0; t < trace.size(); ++t) {
-        const MachineStep& step = lab.a().steps[t];
+        const MachineStep& step = lab->a().steps[t];
         CAPTURE(t);
         CHECK(step.amax == trace[t].amax);
         CHECK(step.scale_used == trace[t].scale);
         CHECK(step.amax_scaled == trace[t].scaled);
         CHECK(step.saturates == trace[t].saturates);
         CHECK(step.scale_next == trace[t].next);
-        walked.go_to(static_cast<int>(t));
-        CHECK(walked.detail().rolled == trace[t].history);
-        CHECK(walked.detail().recorded[0] == trace[t].amax);
+        walked->go_to(static_cast<int>(t));
+        CHECK(walked->detail().rolled == trace[t].history);
+        CHECK(walked->detail().recorded[0] == trace[t].amax);
     }
-    const StaleScale stale = stale_scale_of(lab.a());
+    const StaleScale stale = stale_scale_of(lab->a());
     CHECK(stale.spike == 3);
     CHECK(stale.first == 4);
     CHECK(stale.count == 4);  // exactly L
@@ -120,13 +120,13 @@ TEST_CASE(
     for (const char* history : {"history=1", "history=8", "history=16"}) {
         CAPTURE(history);
         set(lab, {"scenario=ramp", history, "margin=0"});
-        CHECK(lab.steps() == 16);
-        CHECK(lab.a().saturated_steps() == 11);
-        CHECK(lab.b().saturated_steps() == 0);
+        CHECK(lab->steps() == 16);
+        CHECK(lab->a().saturated_steps() == 11);
+        CHECK(lab->b().saturated_steps() == 0);
         set(lab, {"margin=1"});
-        CHECK(lab.a().saturated_steps() == 0);
+        CHECK(lab->a().saturated_steps() == 0);
     }
-    CHECK(finding(lab.a()) == "A margin of 2^1 = ×2 absorbs every jump");
+    CHECK(finding(lab->a()) == "A margin of 2^1 = ×2 absorbs every jump");
 }
 
 TEST_CASE("on the notebook's own data the worst step loses about an eighth of its elements") {
@@ -134,7 +134,7 @@ TEST_CASE("on the notebook's own data the worst step loses about an eighth of it
     DelayedLab lab;
     set(lab, {"scenario=ramp", "history=8", "tensor=normal", "cols=1000"});
     double worst = 0;
-    for (const CastStats& cast : lab.a().casts) worst = std::max(worst, cast.overflow_pct());
+    for (const CastStats& cast : lab->a().casts) worst = std::max(worst, cast.overflow_pct());
     MESSAGE("worst step: " << worst << " %");
     CHECK(worst > 5);
     CHECK(worst < 25);
@@ -143,15 +143,15 @@ TEST_CASE("on the notebook's own data the worst step loses about an eighth of it
 TEST_CASE("growth is absorbed by the margin that is its logarithm, and by no smaller one") {
     DelayedLab lab;
     set(lab, {"scenario=growth", "growth=1.5"});
-    CHECK(lab.steps() == 24);
-    CHECK(lab.a().saturated_steps() == 23);
+    CHECK(lab->steps() == 24);
+    CHECK(lab->a().saturated_steps() == 23);
     for (const double g : {1.2, 1.5, 2.0, 3.0, 4.0}) {
         const int needed = static_cast<int>(std::ceil(std::log2(g)));
         for (int margin = 0; margin <= 3; ++margin) {
             set(lab, {"growth=" + std::to_string(g), "margin=" + std::to_string(margin)});
             CAPTURE(g);
             CAPTURE(margin);
-            CHECK((lab.a().saturated_steps() == 0) == (margin >= needed));
+            CHECK((lab->a().saturated_steps() == 0) == (margin >= needed));
         }
     }
 }
@@ -169,9 +169,9 @@ TEST_CASE("what becomes of a scaled amax is said by what the cast does: rounding
           "not finite: saturated");
     DelayedLab lab;
     set(lab, {"scenario=ramp", "history=8", "margin=1"});
-    CHECK(lab.a().saturated_steps() == 0);
-    CHECK(std::ranges::any_of(lab.a().steps, [&](const MachineStep& step) {
-        return cast_words(step, lab.a().machine) == "rounds to 448";
+    CHECK(lab->a().saturated_steps() == 0);
+    CHECK(std::ranges::any_of(lab->a().steps, [&](const MachineStep& step) {
+        return cast_words(step, lab->a().machine) == "rounds to 448";
     }));
 }
 
@@ -187,11 +187,11 @@ TEST_CASE("a step that is not finite freezes the scale for as many updates as th
     CHECK(scales_used(run_machine(spec, {2, 2, kInf, 8, 8}))[4] == 56);  // one step
     DelayedLab lab;
     set(lab, {"scenario=poison", "jump=4", "jump_at=2"});
-    CHECK(lab.tensors().amaxes()[2] == kInf);
-    CHECK(lab.a().steps[6].saturates);
-    CHECK_FALSE(lab.a().steps[7].saturates);
-    CHECK(lab.a().casts[2].nonfinite == 1);
-    CHECK(finding(lab.a()) == "One step that is not finite keeps the scale unchanged for 4 updates");
+    CHECK(lab->tensors().amaxes()[2] == kInf);
+    CHECK(lab->a().steps[6].saturates);
+    CHECK_FALSE(lab->a().steps[7].saturates);
+    CHECK(lab->a().casts[2].nonfinite == 1);
+    CHECK(finding(lab->a()) == "One step that is not finite keeps the scale unchanged for 4 updates");
 }
 
 TEST_CASE("the teaching rules follow their definitions") {
@@ -231,8 +231,8 @@ TEST_CASE("the notebook's order looks at the tensor before it casts it") {
     CHECK(scales_used(steps) == std::vector<float>{224, 112, 112, 4.48F, 4.48F, 4.48F, 4.48F, 224});
     for (const MachineStep& step : steps) CHECK_FALSE(step.saturates);
     const DelayedLab lab;
-    CHECK(lab.b().machine.order == "notebook");
-    CHECK(lab.b().saturated_steps() == 0);
+    CHECK(lab->b().machine.order == "notebook");
+    CHECK(lab->b().saturated_steps() == 0);
 }
 
 TEST_CASE("each step's strips are the cast recomputed element by element") {
@@ -240,10 +240,10 @@ TEST_CASE("each step's strips are the cast recomputed element by element") {
         for (const char* format : {"format=e4m3", "format=e5m2"}) {
             DelayedLab lab;
             set(lab, {scenario, format, "cols=512", "jump_at=5"});
-            const FormatInfo& info = find_format(lab.params().a.format);
+            const FormatInfo& info = find_format(lab->params.a.format);
             for (std::size_t t = 0; t < 9; ++t) {
-                const std::vector<float> x = lab.tensors().at(t);
-                const MachineStep& step = lab.a().steps[t];
+                const std::vector<float> x = lab->tensors().at(t);
+                const MachineStep& step = lab->a().steps[t];
                 CHECK(amax(x) == step.amax);
                 double saturated = 0, lost = 0, signal = 0, noise = 0;
                 for (const float value : x) {
@@ -257,9 +257,9 @@ TEST_CASE("each step's strips are the cast recomputed element by element") {
                         std::pow(static_cast<double>(value) - q / static_cast<double>(step.scale_used), 2);
                 }
                 CAPTURE(t);
-                CHECK(lab.a().casts[t].overflow_pct() == doctest::Approx(saturated / 5.12));
-                CHECK(lab.a().casts[t].underflow_pct() == doctest::Approx(lost / 5.12));
-                CHECK(lab.a().casts[t].sqnr_db() ==
+                CHECK(lab->a().casts[t].overflow_pct() == doctest::Approx(saturated / 5.12));
+                CHECK(lab->a().casts[t].underflow_pct() == doctest::Approx(lost / 5.12));
+                CHECK(lab->a().casts[t].sqnr_db() ==
                       doctest::Approx(10 * std::log10(signal / noise)).epsilon(1e-3));
             }
         }
@@ -280,10 +280,10 @@ TEST_CASE("the series recorded from L8 is what the trainer of L8 gives") {
     for (const std::string name : {"x1", "w1", "dy1"}) {
         set(lab, {"scenario=" + name});
         CAPTURE(name);
-        REQUIRE(lab.steps() == 128);
+        REQUIRE(lab->steps() == 128);
         for (std::size_t t = 0; t < kChecked; ++t) {
             const TensorRecord& record = snapshot.arms.at(0).records.at(t).tensors.at(tensor);
-            CHECK(static_cast<double>(lab.tensors().amaxes()[t]) ==
+            CHECK(static_cast<double>(lab->tensors().amaxes()[t]) ==
                   doctest::Approx(static_cast<double>(record.amax)).epsilon(1e-3));
         }
         ++tensor;
@@ -294,20 +294,20 @@ TEST_CASE("L5: pinning keeps A beside what A becomes, on the same tensors") {
     DelayedLab lab;
     set(lab, {"scenario=spike", "history=16"});
     lab.act("pin");
-    const auto before = scales_used(lab.a().steps);
+    const auto before = scales_used(lab->a().steps);
     set(lab, {"history=2", "format=e5m2"});
-    CHECK(scales_used(lab.b().steps) == before);
-    CHECK(lab.b().machine.format == "e4m3");
-    CHECK(scales_used(lab.a().steps) != before);
-    CHECK(lab.a().mean_underflow_pct() < lab.b().mean_underflow_pct());
+    CHECK(scales_used(lab->b().steps) == before);
+    CHECK(lab->b().machine.format == "e4m3");
+    CHECK(scales_used(lab->a().steps) != before);
+    CHECK(lab->a().mean_underflow_pct() < lab->b().mean_underflow_pct());
     DelayedLab other;
     other.restore(lab.state());
     other.update();
     CHECK(other.state() == lab.state());
-    CHECK(scales_used(other.b().steps) == before);
+    CHECK(scales_used(other->b().steps) == before);
     lab.act("unpin");
-    CHECK(lab.b().machine.order == "notebook");
-    CHECK(lab.b().machine.history == 2);
+    CHECK(lab->b().machine.order == "notebook");
+    CHECK(lab->b().machine.history == 2);
     CHECK_THROWS_AS(lab.act("pinn"), Error);
 }
 
@@ -321,7 +321,7 @@ TEST_CASE("L5: every scenario and rule gives finite figures with a finding as ti
                           std::string("compare=") + compare, "cols=256", "history=1024"});
                 CAPTURE(scenario.id);
                 CAPTURE(algo);
-                CHECK(lab.cursor() < lab.steps());
+                CHECK(lab->cursor() < lab->steps());
                 for (const Figure& figure : lab.figures()) {
                     CHECK(figure.title.size() > 10);
                     const Extents shown = fit(figure);
@@ -341,15 +341,15 @@ TEST_CASE("L5: the rows of a tensor of one's own are the steps, each with its am
     write_file(scratch.path / "t.safetensors", to_safetensors({{{"w", {{3, 3}, values}}}, {}}));
     DelayedLab lab;
     set(lab, {"file=" + (scratch / "t.safetensors") + ":w", "scenario=rows"});
-    CHECK(lab.tensors().amaxes() == std::vector<float>{2, 64, 3});
+    CHECK(lab->tensors().amaxes() == std::vector<float>{2, 64, 3});
     for (std::size_t t = 0; t < 3; ++t)
-        CHECK(std::ranges::equal(lab.tensors().at(t), std::span(values).subspan(3 * t, 3)));
-    CHECK(lab.steps() == 3);
+        CHECK(std::ranges::equal(lab->tensors().at(t), std::span(values).subspan(3 * t, 3)));
+    CHECK(lab->steps() == 3);
     CHECK(lab.figures().front().title.size() > 10);
     set_field(lab.fields(), "file=");
     CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains("no file is named"), Error);
     set(lab, {"file=" + (scratch / "t.safetensors") + ":w"});
-    CHECK(lab.tensors().steps() == 3);
+    CHECK(lab->tensors().steps() == 3);
 }
 
 TEST_CASE("L5: amaxes of one's own come from a file, and a bad one is refused with its line") {
@@ -361,8 +361,8 @@ TEST_CASE("L5: amaxes of one's own come from a file, and a bad one is refused wi
     write_file(empty, std::string_view("# nothing\n"));
     DelayedLab lab;
     set(lab, {"series=" + good.string(), "scenario=file"});
-    CHECK(lab.tensors().amaxes() == std::vector<float>{1, 8, kInf, 2});
-    CHECK(lab.a().steps[1].saturates);
+    CHECK(lab->tensors().amaxes() == std::vector<float>{1, 8, kInf, 2});
+    CHECK(lab->a().steps[1].saturates);
     const auto refuse = [&](const std::string& path, const char* words) {
         set_field(lab.fields(), "series=" + path);
         CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains(words), Error);
@@ -380,25 +380,25 @@ TEST_CASE("every number in the lesson of L5 is computed here") {
     const auto add = [&](double value) { computed.insert(format_number(value)); };
     add(max_finite(find_format("e4m3")));
     set(lab, {"scenario=ramp"});
-    add(lab.a().saturated_steps()), add(lab.steps());
-    CHECK(lab.b().saturated_steps() == 0);
+    add(lab->a().saturated_steps()), add(lab->steps());
+    CHECK(lab->b().saturated_steps() == 0);
     set(lab, {"margin=1"});
-    CHECK(lab.a().saturated_steps() == 0);
+    CHECK(lab->a().saturated_steps() == 0);
     set(lab, {"scenario=spike", "margin=0"});
-    add(lab.steps());
+    add(lab->steps());
     for (const char* history : {"1", "4", "16"}) {
         set(lab, {std::string("history=") + history});
-        add(lab.params().a.history), add(lab.a().saturated_steps());
-        const Aftermath after = aftermath(lab.a(), lab.params().scenario.jump_at);
+        add(lab->params.a.history), add(lab->a().saturated_steps());
+        const Aftermath after = aftermath(lab->a(), lab->params.scenario.jump_at);
         if (history != std::string_view("4")) computed.insert(format_number(after.underflow_pct, 2));
     }
     computed.insert("2025"), computed.insert("2026");  // years
     set(lab, {"scenario=growth", "growth=1.5", "margin=0"});
-    add(lab.params().scenario.growth), add(lab.a().saturated_steps()), add(lab.steps());
+    add(lab->params.scenario.growth), add(lab->a().saturated_steps()), add(lab->steps());
     set(lab, {"growth=3", "margin=1"});
-    CHECK(lab.a().saturated_steps() > 0);
+    CHECK(lab->a().saturated_steps() > 0);
     set(lab, {"growth=3", "margin=2"});
-    CHECK(lab.a().saturated_steps() == 0);
+    CHECK(lab->a().saturated_steps() == 0);
     for (const std::string& number : test::lesson_numbers("delayed")) {
         CAPTURE(number);
         CHECK(computed.count(number) == 1);
@@ -421,7 +421,7 @@ TEST_CASE("the stale scale after a spike: what each history costs, within the sp
             set(lab, {"scenario=spike", "cols=4096", "seed=" + std::to_string(seed),
                       std::string("format=") + reference.format, std::string("algo=") + reference.algo,
                       std::string("history=") + reference.history});
-            const Aftermath spike = aftermath(lab.a(), 20);
+            const Aftermath spike = aftermath(lab->a(), 20);
             clipped_least = std::min(clipped_least, spike.overflow_pct);
             clipped_most = std::max(clipped_most, spike.overflow_pct);
             lost_least = std::min(lost_least, spike.underflow_pct);
@@ -443,13 +443,13 @@ TEST_CASE("in E4M3 no history length does both in exercise L5.4") {
     set(lab, {"scenario=spike", "cols=4096"});
     for (int history = 1; history <= 64; ++history) {
         set(lab, {"history=" + std::to_string(history)});
-        const Aftermath spike = aftermath(lab.a(), 20);
+        const Aftermath spike = aftermath(lab->a(), 20);
         CAPTURE(history);
         CHECK((spike.overflow_pct > 3 || spike.underflow_pct > 3));
     }
     set(lab, {"algo=current"});
-    CHECK(aftermath(lab.a(), 20).overflow_pct == 0);
-    CHECK(aftermath(lab.a(), 20).underflow_pct <= 3);
+    CHECK(aftermath(lab->a(), 20).overflow_pct == 0);
+    CHECK(aftermath(lab->a(), 20).underflow_pct <= 3);
 }
 
 TEST_CASE("a tensor too large for its many steps is thinned evenly, its largest element kept") {

@@ -51,7 +51,7 @@ void choose_normal_with_amax(WindowLab& lab, double wanted) {
 TEST_CASE("headroom is nearly free: E4M3 keeps 31.58 dB from margin 0 to 9, INT8 loses 6 dB a doubling") {
     WindowLab lab;
     choose_normal_with_amax(lab, 4.5);
-    const Outcome& o = lab.outcome();
+    const Outcome& o = *lab->outcome;
     const auto sqnr = [&](const Sweep& sweep, int margin) { return sweep.at(margin).stats.sqnr_db(); };
     MESSAGE("E4M3 at 0, 9, 10, 12: " << sqnr(o.own, 0) << " " << sqnr(o.own, 9) << " " << sqnr(o.own, 10)
                                      << " " << sqnr(o.own, 12) << "; INT8 at 0, 3, 9: " << sqnr(o.other, 0)
@@ -69,15 +69,15 @@ TEST_CASE("headroom is nearly free: E4M3 keeps 31.58 dB from margin 0 to 9, INT8
     }
     CHECK(sqnr(o.other, 9) == 0);  // every element is 0
     set(lab, {"margin=9"});
-    CHECK(lab.outcome().cast.stats.sqnr_db() == sqnr(lab.outcome().own, 9));
-    CHECK(finding(lab.outcome()) == "A margin of 2^9 = ×512 costs E4M3 nothing");
+    CHECK(lab->outcome->cast.stats.sqnr_db() == sqnr(lab->outcome->own, 9));
+    CHECK(finding(*lab->outcome) == "A margin of 2^9 = ×512 costs E4M3 nothing");
 }
 
 TEST_CASE("too large a scale is ruinous: the figures of numerics.md 5.3") {
     // Its 1.8 % and 23.7 % count what lies above 448; what saturation changes lies above 464, and is less.
     WindowLab lab;
     choose_normal_with_amax(lab, 4.73);
-    const Outcome& o = lab.outcome();
+    const Outcome& o = *lab->outcome;
     const auto above_448 = [&](int margin) {
         const auto scale = static_cast<float>(o.own.at(margin).scale);
         const auto beyond = [&](float x) { return std::fabs(x * scale) > 448; };
@@ -93,15 +93,15 @@ TEST_CASE("too large a scale is ruinous: the figures of numerics.md 5.3") {
 
 TEST_CASE("a log-normal tensor of sigma 3: excellent SQNR, and half of it becomes zero") {
     const WindowLab lab;
-    const CastStats& stats = lab.outcome().cast.stats;
+    const CastStats& stats = lab->outcome->cast.stats;
     MESSAGE("SQNR " << stats.sqnr_db() << " dB, underflow " << stats.underflow_pct() << " %");
     CHECK(stats.sqnr_db() > 30);
     CHECK(stats.underflow_pct() > 35);
-    CHECK(finding(lab.outcome()).find("looks excellent, yet") != std::string::npos);
+    CHECK(finding(*lab->outcome).find("looks excellent, yet") != std::string::npos);
     // The least underflow over the margins is at margin 0, and every further power of two costs.
     for (int margin = 0; margin < kHighestMargin; ++margin)
-        CHECK(lab.outcome().own.at(margin).stats.underflow_pct() <
-              lab.outcome().own.at(margin + 1).stats.underflow_pct());
+        CHECK(lab->outcome->own.at(margin).stats.underflow_pct() <
+              lab->outcome->own.at(margin + 1).stats.underflow_pct());
     CHECK(metric(lab, "least_underflow_pct") == stats.underflow_pct());
 }
 
@@ -131,9 +131,9 @@ TEST_CASE("the lost mass is that of the elements below half of the smallest valu
     for (const char* outliers : {"outliers=0", "outliers=20"}) {
         WindowLab lab;
         set(lab, {"tensor=lognormal", "sigma=3", outliers});
-        const double cut = 0x1p-10 / lab.outcome().cast.scale;  // E4M3
+        const double cut = 0x1p-10 / lab->outcome->cast.scale;  // E4M3
         double l1 = 0, energy = 0, lost_l1 = 0, lost_energy = 0;
-        for (const float value : lab.outcome().tensor->values) {
+        for (const float value : lab->outcome->tensor->values) {
             const double size = std::fabs(static_cast<double>(value));
             l1 += size, energy += size * size;
             if (size <= cut) lost_l1 += size, lost_energy += size * size;
@@ -149,18 +149,18 @@ TEST_CASE("0.1 % of values a thousand times larger: E4M3 keeps its inliers, INT8
     WindowLab lab;
     set(lab, {"tensor=normal", "cols=200000", "outliers=200", "outlier_ratio=1000"});
     CHECK(metric(lab, "inlier_sqnr_db") == doctest::Approx(31.45).epsilon(0.005));
-    CHECK(finding(lab.outcome()) == "200 outliers of 1000 sigma cost E4M3’s other elements nothing");
+    CHECK(finding(*lab->outcome) == "200 outliers of 1000 sigma cost E4M3’s other elements nothing");
     for (const char* format : {"format=int8", "format=e2m1"}) {
         set(lab, {format});
         CHECK(metric(lab, "inlier_sqnr_db") == doctest::Approx(0).epsilon(0.01));
     }
     // They are marked where they lie, not where the amax is.
     set(lab, {"outliers=1", "outlier_ratio=2"});
-    const Figure figure = window_figure(lab.outcome());
+    const Figure figure = window_figure(*lab->outcome);
     const auto mark = std::ranges::find(figure.series, "outliers", &Series::name);
     REQUIRE(mark != figure.series.end());
     CHECK(std::get<ScatterSeries>(mark->shape).x->front() == 2);
-    CHECK(lab.outcome().amax > 4);
+    CHECK(lab->outcome->amax > 4);
 }
 
 TEST_CASE("the seed array spans six decades: more than E4M3's window, less than E5M2's") {
@@ -177,7 +177,7 @@ TEST_CASE("the seed array spans six decades: more than E4M3's window, less than 
     // No scale at all saves E4M3.
     for (int k = -160; k <= 80; ++k) {
         const double scale = std::exp2(k / 8.0);
-        const Cast cast = cast_tensor(*lab.outcome().tensor, find_format("e4m3"), Overflow::saturate,
+        const Cast cast = cast_tensor(*lab->outcome->tensor, find_format("e4m3"), Overflow::saturate,
                                       static_cast<float>(scale));
         CHECK(cast.stats.underflow + cast.stats.overflow > 0);
     }
@@ -186,15 +186,15 @@ TEST_CASE("the seed array spans six decades: more than E4M3's window, less than 
 TEST_CASE("the cliff: 464 is the last number that becomes 448, 465 is NaN") {
     WindowLab lab;
     set(lab, {"source=manual", "scale=1", "overflow=nonsaturate", "probe=464"});
-    CHECK(lab.outcome().probe_cast == 448);
-    CHECK(std::isnan(lab.outcome().probe_next));
+    CHECK(lab->outcome->probe_cast == 448);
+    CHECK(std::isnan(lab->outcome->probe_next));
     set(lab, {"probe=463"});
-    CHECK(lab.outcome().probe_next == 448);
+    CHECK(lab->outcome->probe_next == 448);
     set(lab, {"overflow=saturate", "probe=9999"});
-    CHECK(lab.outcome().probe_next == 448);
+    CHECK(lab->outcome->probe_next == 448);
     set(lab, {"format=e5m2", "overflow=nonsaturate", "probe=61439"});
-    CHECK(lab.outcome().probe_cast == 57344);
-    CHECK(std::isinf(lab.outcome().probe_next));  // 61440: the tie goes up
+    CHECK(lab->outcome->probe_cast == 57344);
+    CHECK(std::isinf(lab->outcome->probe_next));  // 61440: the tie goes up
 }
 
 TEST_CASE("a tensor of zeros: max / 0 gives NaN everywhere, and three policies that do not") {
@@ -202,7 +202,7 @@ TEST_CASE("a tensor of zeros: max / 0 gives NaN everywhere, and three policies t
     set(lab, {"tensor=zeros", "zero=divide", "cols=1024"});
     CHECK(std::isinf(metric(lab, "scale_used")));
     CHECK(metric(lab, "not_finite") == 1024);
-    CHECK(finding(lab.outcome()).find("NaN") != std::string::npos);
+    CHECK(finding(*lab->outcome).find("NaN") != std::string::npos);
     for (const auto& [policy, scale] :
          {std::pair{"zero=one", 1.0}, {"zero=eps", 448e12}, {"zero=keep", 3.0}}) {
         set(lab, {policy, "scale=3"});
@@ -221,12 +221,12 @@ TEST_CASE("percentile and EMA make the scale for less than the amax") {
     set(lab, {"source=percentile", "percentile=99"});
     CHECK(metric(lab, "overflow_pct") == doctest::Approx(1).epsilon(0.1));  // but for what 464 / 448 lets in
     std::vector<float> sizes;
-    for (const float x : lab.outcome().tensor->values) sizes.push_back(std::fabs(x));
+    for (const float x : lab->outcome->tensor->values) sizes.push_back(std::fabs(x));
     std::sort(sizes.begin(), sizes.end());
-    CHECK(lab.outcome().reference ==
+    CHECK(lab->outcome->reference ==
           static_cast<double>(sizes[static_cast<std::size_t>(std::lround(0.99 * 199999))]));
     set(lab, {"percentile=100"});
-    CHECK(lab.outcome().reference == lab.outcome().amax);
+    CHECK(lab->outcome->reference == lab->outcome->amax);
     CHECK(metric(lab, "overflow_pct") == 0);
     set(lab, {"source=ema", "ema=0.5"});
     double average = 0;
@@ -235,11 +235,11 @@ TEST_CASE("percentile and EMA make the scale for less than the amax") {
         for (std::size_t i = 0; i < 12500; ++i)
             largest = std::max(
                 largest, static_cast<double>(std::fabs(
-                             lab.outcome().tensor->values[static_cast<std::size_t>(slice) * 12500 + i])));
+                             lab->outcome->tensor->values[static_cast<std::size_t>(slice) * 12500 + i])));
         average = slice == 0 ? largest : (average + largest) / 2;
     }
-    CHECK(lab.outcome().reference == doctest::Approx(average));
-    CHECK(lab.outcome().reference < lab.outcome().amax);
+    CHECK(lab->outcome->reference == doctest::Approx(average));
+    CHECK(lab->outcome->reference < lab->outcome->amax);
 }
 
 TEST_CASE("L4: the histogram holds every element, and its faults are the cast's") {
@@ -247,12 +247,12 @@ TEST_CASE("L4: the histogram holds every element, and its faults are the cast's"
     for (const char* format : {"format=e4m3", "format=e5m2", "format=int8", "format=e2m1"}) {
         for (const char* scale : {"scale=1e-3", "scale=1", "scale=100"}) {
             set(lab, {format, "source=manual", scale, "cols=20000"});
-            const Histogram& counts = lab.outcome().histogram;
+            const Histogram& counts = lab->outcome->histogram;
             CAPTURE(format);
             CAPTURE(scale);
             CHECK(sum(counts.all) == 20000);
-            CHECK(sum(counts.underflow) == static_cast<double>(lab.outcome().cast.stats.underflow));
-            CHECK(sum(counts.saturated) == static_cast<double>(lab.outcome().cast.stats.overflow));
+            CHECK(sum(counts.underflow) == static_cast<double>(lab->outcome->cast.stats.underflow));
+            CHECK(sum(counts.saturated) == static_cast<double>(lab->outcome->cast.stats.overflow));
         }
     }
 }
@@ -304,18 +304,23 @@ TEST_CASE("L4: what is kept between two settings is what a fresh computation giv
 TEST_CASE("the window is dragged: the scale by hand, the margin by whole powers of two") {
     WindowLab lab;
     set(lab, {"source=manual", "scale=1"});
-    lab.slide(100, 200);
-    CHECK(lab.params().scale == 0.5);
-    CHECK(lab.outcome().window.hi == 896);
-    lab.slide(0, 1);
-    CHECK(lab.params().scale == 0.5);
+    lab->slide(100, 200);
+    lab.update();
+    CHECK(lab->params.scale == 0.5);
+    CHECK(lab->outcome->window.hi == 896);
+    lab->slide(0, 1);
+    lab.update();
+    CHECK(lab->params.scale == 0.5);
     set(lab, {"source=current"});
-    lab.slide(1, 7.9);
-    CHECK(lab.params().margin == 3);
-    lab.slide(1, 1.2);
-    CHECK(lab.params().margin == 3);
-    lab.slide(1, 1e30);
-    CHECK(lab.params().margin == kHighestMargin);
+    lab->slide(1, 7.9);
+    lab.update();
+    CHECK(lab->params.margin == 3);
+    lab->slide(1, 1.2);
+    lab.update();
+    CHECK(lab->params.margin == 3);
+    lab->slide(1, 1e30);
+    lab.update();
+    CHECK(lab->params.margin == kHighestMargin);
 }
 
 TEST_CASE("L4: every tensor, format and source gives finite figures with a finding as title") {
@@ -358,17 +363,17 @@ TEST_CASE("every number in the lesson of L4 is computed here") {
     const FormatInfo& e4m3 = find_format("e4m3");
     add(max_finite(e4m3)), add(overflow_threshold(e4m3).value), add(overflow_threshold(e4m3).value + 1);
     computed.insert(format_number(std::log2(max_finite(e4m3) / min_subnormal(e4m3)), 3));
-    add(std::round(lab.outcome().cast.stats.sqnr_db()));
-    add(std::round(lab.outcome().cast.stats.underflow_pct()));
+    add(std::round(lab->outcome->cast.stats.sqnr_db()));
+    add(std::round(lab->outcome->cast.stats.underflow_pct()));
     computed.insert(format_number(metric(lab, "lost_l1_pct"), 2));
     constexpr int kSeeds = 10;
     std::vector<double> zeros, lost, sqnr;
     for (int seed = 1; seed <= kSeeds; ++seed) {
         WindowLab other;
         set(other, {"seed=" + std::to_string(seed)});
-        zeros.push_back(other.outcome().cast.stats.underflow_pct());
+        zeros.push_back(other->outcome->cast.stats.underflow_pct());
         lost.push_back(metric(other, "lost_l1_pct"));
-        sqnr.push_back(other.outcome().cast.stats.sqnr_db());
+        sqnr.push_back(other->outcome->cast.stats.sqnr_db());
     }
     add(kSeeds);
     for (const double edge :
@@ -377,13 +382,13 @@ TEST_CASE("every number in the lesson of L4 is computed here") {
     for (const double edge : {std::ranges::min(lost), std::ranges::max(lost)})
         computed.insert(format_number(std::round(100 * edge) / 100));
     set(lab, {"tensor=normal", "margin=9"});
-    CHECK(lab.outcome().own.at(0).stats.sqnr_db() - lab.outcome().cast.stats.sqnr_db() < 0.05);
-    add(std::exp2(lab.params().margin)), add(lab.params().margin);
-    const Sweep& int8 = lab.outcome().other;
+    CHECK(lab->outcome->own.at(0).stats.sqnr_db() - lab->outcome->cast.stats.sqnr_db() < 0.05);
+    add(std::exp2(lab->params.margin)), add(lab->params.margin);
+    const Sweep& int8 = lab->outcome->other;
     add(std::round(int8.at(0).stats.sqnr_db() - int8.at(1).stats.sqnr_db()));
     set(lab, {"margin=0", "outliers=1", "outlier_ratio=1000"});
     CHECK(metric(lab, "base_sqnr_db") - metric(lab, "inlier_sqnr_db") < 0.5);
-    add(lab.params().tensor.outlier_ratio);
+    add(lab->params.tensor.outlier_ratio);
     set(lab, {"format=int8"});
     CHECK(std::fabs(metric(lab, "inlier_sqnr_db")) < 0.01);
     for (const std::string& number : test::lesson_numbers("window")) {
