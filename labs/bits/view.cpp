@@ -72,6 +72,9 @@ bool BitsView::draw_own(ui::Context& context, const table::Row& row, const Field
     const Field& field = row.field;
     const bool is_format = field.info.name == "format";
     if (!is_format && field.info.name != "specials") return false;
+    // The format may have been chosen in this frame, after the rows were made.
+    const std::vector<Choice> specials = lab_->specials_choices();
+    if (!is_format && specials.size() < 2) return true;
     ui::text(context, field.info.label, Role::muted, kSans13);
     std::string chosen;
     if (is_format) {
@@ -83,7 +86,7 @@ bool BitsView::draw_own(ui::Context& context, const table::Row& row, const Field
             ui::tooltip(context, field.info.label, field.info.help);
         }
     } else {
-        if (choice_row(context, "bits.specials", lab_->specials_choices(), lab_->outcome->rules, chosen))
+        if (choice_row(context, "bits.specials", specials, lab_->outcome->rules, chosen))
             set_field(field, chosen);
         ui::tooltip(context, field.info.label, field.info.help);
     }

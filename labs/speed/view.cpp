@@ -347,7 +347,7 @@ std::vector<std::pair<std::string, std::string>> SpeedView::status() const {
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<SpeedView>(dynamic_cast<SpeedLab&>(lab));
+    return std::make_unique<SpeedView>(static_cast<SpeedLab&>(lab));
 }
 
 }  // namespace fp8lab::speed
