@@ -119,90 +119,119 @@ std::span<const table::Experiment<Adding>> Adding::experiments() {
     return kOne;
 }
 
-std::vector<table::Row> Adding::rows(Params& params) {
-    const std::string& shown = params.experiment;
-    const auto row = [&](std::string_view experiments, Field field) {
-        return table::Row{.field = std::move(field),
-                          .shown = experiments.find(shown) != std::string_view::npos};
-    };
+namespace {
+
+table::Row of(const Params& params, std::string_view experiments, Field field) {
+    return {.field = std::move(field),
+            .shown = experiments.find(params.experiment) != std::string_view::npos};
+}
+
+std::vector<table::Row> rows_of_rounding(Params& params) {
     return {
-        {choice(
-            {.name = "experiment",
-             .label = "Experiment",
-             .help = "Sum: a running sum. Number: one number, rounded many times. Dot: a dot product in a "
-                     "tensor core. Weight: a weight that takes small updates."},
-            &params.experiment, {{"sum", "Sum"}, {"dice", "Number"}, {"dot", "Dot"}, {"weight", "Weight"}})},
-        row("sum dice weight",
-            choice({.name = "format",
-                    .label = "Kept in",
-                    .help = "The format of the sum or the weight: every result is rounded to it before it is "
-                            "used again."},
-                   &params.format, sum_formats())),
-        row("sum dice weight",
-            choice(
-                {.name = "rounding",
-                 .label = "Rounding",
-                 .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s "
-                         "noise: a widely used FP8 notebook adds noise of up to one unit and rounds to whole "
-                         "numbers. Constant noise: half the gap at 1, for every number."},
-                &params.rounding, method_choices())),
-        row("sum", number({.name = "addend",
-                           .label = "Added each time",
-                           .help = "The number that is added again and again."},
-                          &params.addend, 1e-4, 16, true)),
-        row("sum", integer({.name = "terms", .label = "Terms", .help = "How many times it is added."},
-                           &params.terms, 16, 65536, true)),
-        row("dice", number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params.x,
-                           0x1p-11, 448, true)),
-        row("dice", integer({.name = "draws",
-                             .label = "Draws",
-                             .help = "How many times it is rounded. The mean is taken over all draws."},
-                            &params.draws, 1, 20000, true)),
-        row("dot",
-            choice(
-                {.name = "data",
-                 .label = "Products",
-                 .help = "One sign: factors from U(0, 1), as after a ReLU. Both signs: factors from N(0, 1), "
-                         "whose products cancel."},
-                &params.data, {{"uniform", "One sign"}, {"normal", "Both signs"}})),
-        row("dot", integer({.name = "k",
-                            .label = "Length K",
-                            .help = "The number of products in one dot product: the K dimension of a GEMM."},
-                           &params.k, 64, kLongest, true)),
-        row("dot",
-            integer({.name = "width",
-                     .label = "Fraction bits",
-                     .unit = "bits",
-                     .help = "Fraction bits of the accumulator. 13 is the model of Hopper, FP32 has 23."},
-                    &params.width, 3, 23)),
-        row("dot", integer({.name = "interval",
-                            .label = "Promote every",
-                            .help = "After this many products the accumulator is added to an FP32 register. "
-                                    "DeepSeek-V3: 128."},
-                           &params.interval, 16, kLongest, true)),
-        row("dot",
-            choice(
-                {.name = "hardware",
-                 .label = "Measured on",
-                 .help = "The same products on a GPU: recorded numbers, or those of this machine, which are "
-                         "measured when you choose it."},
-                &params.hardware, hardware_choices())),
-        row("weight",
-            number(
-                {.name = "start", .label = "Weight", .help = "The weight’s value before the first update."},
-                &params.start, 0x1p-6, 64, true)),
-        row("weight", number({.name = "update",
-                              .label = "Update",
-                              .help = "What each step adds to the weight: learning rate times gradient."},
-                             &params.update, 1e-5, 1, true)),
-        row("weight", integer({.name = "updates", .label = "Steps", .help = "How many updates."},
-                              &params.updates, 10, 4000, true)),
-        {integer({.name = "seed",
-                  .label = "Seed",
-                  .help = "Another seed gives other random numbers and other products.",
-                  .more = true},
-                 &params.seed, 0, 9999)},
+        of(params, "sum dice weight",
+           choice({.name = "format",
+                   .label = "Kept in",
+                   .help = "The format of the sum or the weight: every result is rounded to it before it is "
+                           "used again."},
+                  &params.format, sum_formats())),
+        of(params, "sum dice weight",
+           choice(
+               {.name = "rounding",
+                .label = "Rounding",
+                .help = "Stochastic rounds up with the probability that makes the mean right. Notebook’s "
+                        "noise: a widely used FP8 notebook adds noise of up to one unit and rounds to whole "
+                        "numbers. Constant noise: half the gap at 1, for every number."},
+               &params.rounding, method_choices())),
+        of(params, "sum",
+           number({.name = "addend",
+                   .label = "Added each time",
+                   .help = "The number that is added again and again."},
+                  &params.addend, 1e-4, 16, true)),
+        of(params, "sum",
+           integer({.name = "terms", .label = "Terms", .help = "How many times it is added."}, &params.terms,
+                   16, 65536, true)),
+        of(params, "dice",
+           number({.name = "x", .label = "Number", .help = "The number that is rounded."}, &params.x, 0x1p-11,
+                  448, true)),
+        of(params, "dice",
+           integer({.name = "draws",
+                    .label = "Draws",
+                    .help = "How many times it is rounded. The mean is taken over all draws."},
+                   &params.draws, 1, 20000, true)),
     };
+}
+
+std::vector<table::Row> rows_of_dot_and_weight(Params& params) {
+    return {
+        of(params, "dot",
+           choice(
+               {.name = "data",
+                .label = "Products",
+                .help = "One sign: factors from U(0, 1), as after a ReLU. Both signs: factors from N(0, 1), "
+                        "whose products cancel."},
+               &params.data, {{"uniform", "One sign"}, {"normal", "Both signs"}})),
+        of(params, "dot",
+           integer({.name = "k",
+                    .label = "Length K",
+                    .help = "The number of products in one dot product: the K dimension of a GEMM."},
+                   &params.k, 64, kLongest, true)),
+        of(params, "dot",
+           integer({.name = "width",
+                    .label = "Fraction bits",
+                    .unit = "bits",
+                    .help = "Fraction bits of the accumulator. 13 is the model of Hopper, FP32 has 23."},
+                   &params.width, 3, 23)),
+        of(params, "dot",
+           integer({.name = "interval",
+                    .label = "Promote every",
+                    .help = "After this many products the accumulator is added to an FP32 register. "
+                            "DeepSeek-V3: 128."},
+                   &params.interval, 16, kLongest, true)),
+        of(params, "dot",
+           choice(
+               {.name = "hardware",
+                .label = "Measured on",
+                .help = "The same products on a GPU: recorded numbers, or those of this machine, which are "
+                        "measured when you choose it."},
+               &params.hardware, hardware_choices())),
+        of(params, "weight",
+           number({.name = "start", .label = "Weight", .help = "The weight’s value before the first update."},
+                  &params.start, 0x1p-6, 64, true)),
+        of(params, "weight",
+           number({.name = "update",
+                   .label = "Update",
+                   .help = "What each step adds to the weight: learning rate times gradient."},
+                  &params.update, 1e-5, 1, true)),
+        of(params, "weight",
+           integer({.name = "updates", .label = "Steps", .help = "How many updates."}, &params.updates, 10,
+                   4000, true)),
+    };
+}
+
+}  // namespace
+
+std::vector<table::Row> Adding::rows(Params& params) {
+    return table::join({
+        {
+            {choice(
+                {.name = "experiment",
+                 .label = "Experiment",
+                 .help =
+                     "Sum: a running sum. Number: one number, rounded many times. Dot: a dot product in a "
+                     "tensor core. Weight: a weight that takes small updates."},
+                &params.experiment,
+                {{"sum", "Sum"}, {"dice", "Number"}, {"dot", "Dot"}, {"weight", "Weight"}})},
+        },
+        rows_of_rounding(params),
+        rows_of_dot_and_weight(params),
+        {
+            {integer({.name = "seed",
+                      .label = "Seed",
+                      .help = "Another seed gives other random numbers and other products.",
+                      .more = true},
+                     &params.seed, 0, 9999)},
+        },
+    });
 }
 
 Hardware Adding::hardware() const {

@@ -41,6 +41,19 @@ float heading(Context& context, const Figure& figure, float width, std::optional
     return height;
 }
 
+struct Column {
+    const char *head, *term;  // term: the glossary's entry
+    double Score::*value;
+    float from, pitch;  // logical px: shown where the table is as wide; its own width
+};
+constexpr std::array kColumns = {Column{"scales", "scale", &Score::scales, 700, 64},
+                                 Column{"bits/element", "block-scale", &Score::bits_per_element, 0, 92},
+                                 Column{"becomes 0 %", "underflow", &Score::underflow_pct, 0, 92},
+                                 Column{"lost L1 %", "lost-mass", &Score::lost_l1_pct, 600, 80},
+                                 Column{"lost energy %", "lost-mass", &Score::lost_energy_pct, 900, 104},
+                                 Column{"worst row dB", "sqnr", &Score::worst_row_db, 0, 96},
+                                 Column{"copies differ %", "transposed-copy", &Score::differ_pct, 700, 112}};
+
 void draw_rows(Context& context, const ui::PlotResult& plot, Rect table, std::size_t count) {
     for (std::size_t i = 0; i <= count; ++i)
         ui::hline(context, table.x0, table.x1, std::round(plot.to_px(0, static_cast<double>(i)).y),
@@ -128,19 +141,6 @@ void BlocksView::draw_block(Context& context, std::span<const ui::PlotResult> pl
 
 void BlocksView::draw_schemes(Context& context, Figure figure, Rect area) {
     ui::region(context, "schemes", area);
-    struct Column {
-        const char *head, *term;  // term: the glossary's entry
-        double Score::*value;
-        float from, pitch;  // logical px: shown where the table is as wide; its own width
-    };
-    static constexpr std::array kColumns = {
-        Column{"scales", "scale", &Score::scales, 700, 64},
-        Column{"bits/element", "block-scale", &Score::bits_per_element, 0, 92},
-        Column{"becomes 0 %", "underflow", &Score::underflow_pct, 0, 92},
-        Column{"lost L1 %", "lost-mass", &Score::lost_l1_pct, 600, 80},
-        Column{"lost energy %", "lost-mass", &Score::lost_energy_pct, 900, 104},
-        Column{"worst row dB", "sqnr", &Score::worst_row_db, 0, 96},
-        Column{"copies differ %", "transposed-copy", &Score::differ_pct, 700, 112}};
     const auto shown = [&](const Column& column) { return area.width() >= context.px(column.from); };
     float columns = 0;
     for (const Column& column : kColumns) columns += shown(column) ? context.px(column.pitch) : 0;

@@ -24,10 +24,13 @@ double percent(const std::vector<CastStats>& casts, double (CastStats::*part)() 
 }
 
 // The rows of one machine; B's are hidden, and start with "b_".
-std::vector<table::Row> machine_rows(MachineSpec& machine, const std::string& prefix) {
+bool reduces_recent(const MachineSpec& machine) {
+    return machine.algo == "max" || machine.algo == "most_recent";
+}
+
+std::vector<table::Row> rows_of_scale(MachineSpec& machine, const std::string& prefix) {
     const std::string& algo = machine.algo;
-    const bool recent = algo == "max" || algo == "most_recent", percentile = algo == "percentile";
-    const bool hidden = !prefix.empty();
+    const bool hidden = !prefix.empty(), recent = reduces_recent(machine), percentile = algo == "percentile";
     return {
         {choice(
             {.name = prefix + "format",
@@ -70,6 +73,13 @@ std::vector<table::Row> machine_rows(MachineSpec& machine, const std::string& pr
               .hidden = hidden},
              &machine.margin, 0, 8),
          .shown = algo != "static"},
+    };
+}
+
+std::vector<table::Row> rows_of_reducer(MachineSpec& machine, const std::string& prefix) {
+    const std::string& algo = machine.algo;
+    const bool hidden = !prefix.empty(), recent = reduces_recent(machine), percentile = algo == "percentile";
+    return {
         {.field = integer(
              {.name = prefix + "interval",
               .label = "Interval",
@@ -113,6 +123,10 @@ std::vector<table::Row> machine_rows(MachineSpec& machine, const std::string& pr
                  .hidden = true},
                 &machine.order, {{"te", "use, update"}, {"notebook", "notebook's order"}})},
     };
+}
+
+std::vector<table::Row> machine_rows(MachineSpec& machine, const std::string& prefix) {
+    return table::join({rows_of_scale(machine, prefix), rows_of_reducer(machine, prefix)});
 }
 
 Run run(const Tensors& tensors, const MachineSpec& machine) {

@@ -81,85 +81,79 @@ std::span<const table::Experiment<Memory>> Memory::experiments() {
     return kOne;
 }
 
-std::vector<table::Row> Memory::rows(Params& p) const {
-    std::vector<table::Row> out;
-    const auto add = [&](Field field) {
-        std::string why = why_not(field.info.name);
-        const bool shown = why.empty();
-        out.push_back({.field = std::move(field), .why_not = std::move(why), .shown = shown});
-    };
-    const auto hidden = [&](Field field) {
-        field.info.hidden = true;
-        add(std::move(field));
-    };
-    const auto more = [&](Field field) {
-        field.info.more = true;
-        add(std::move(field));
-    };
-    add(choice({.name = "plan",
+namespace {
+
+std::vector<Field> first_tier(Params& p) {
+    return {
+        choice({.name = "plan",
                 .label = "Plan",
                 .help = "What the training keeps for each parameter, in which format and where."},
-               &p.plan, plan_choices()));
-    add(choice({.name = "compare", .label = "Compare with", .help = "The plan of the second bar."},
-               &p.compare, plan_choices()));
-    add(choice({.name = "model", .label = "Model", .help = "Whose parameters and activations are counted."},
-               &p.model, model_choices()));
-    add(integer({.name = "batch",
+               &p.plan, plan_choices()),
+        choice({.name = "compare", .label = "Compare with", .help = "The plan of the second bar."},
+               &p.compare, plan_choices()),
+        choice({.name = "model", .label = "Model", .help = "Whose parameters and activations are counted."},
+               &p.model, model_choices()),
+        integer({.name = "batch",
                  .label = "Micro-batch",
                  .te_name = "micro_batch_size",
                  .help = "Sequences that one GPU computes at once."},
-                &p.batch, 1, 64, true));
-    add(integer(
-        {.name = "seq", .label = "Sequence", .te_name = "seq_length", .help = "Tokens of one sequence."},
-        &p.sequence, 512, 131072, true));
-    add(choice({.name = "checkpointing",
+                &p.batch, 1, 64, true),
+        integer(
+            {.name = "seq", .label = "Sequence", .te_name = "seq_length", .help = "Tokens of one sequence."},
+            &p.sequence, 512, 131072, true),
+        choice({.name = "checkpointing",
                 .label = "Checkpointing",
                 .te_name = "recompute_granularity",
                 .help = "What is computed again in the backward pass instead of being kept. selective: the "
                         "attention scores. full: every layer."},
-               &p.checkpointing, {{"none", "none"}, {"selective", "selective"}, {"full", "full"}}));
-    if (outcome->ours())
-        out.at(2).note = "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.";
-    more(integer({.name = "gpus",
-                  .label = "GPUs",
-                  .te_name = "world_size",
-                  .help = "GPUs of a data-parallel training. ZeRO divides among them."},
-                 &p.gpus, 1, 64, true));
-    more(integer(
-        {.name = "zero",
-         .label = "ZeRO stage",
-         .help = "1: master weights and moments are divided among the GPUs. 2: gradients too. 3: weights and "
+               &p.checkpointing, {{"none", "none"}, {"selective", "selective"}, {"full", "full"}}),
+    };
+}
+
+std::vector<Field> second_tier(Params& p) {
+    std::vector<Field> out = {
+        integer({.name = "gpus",
+                 .label = "GPUs",
+                 .te_name = "world_size",
+                 .help = "GPUs of a data-parallel training. ZeRO divides among them."},
+                &p.gpus, 1, 64, true),
+        integer(
+            {.name = "zero",
+             .label = "ZeRO stage",
+             .help =
+                 "1: master weights and moments are divided among the GPUs. 2: gradients too. 3: weights and "
                  "their copies too."},
-        &p.zero, 0, 3));
-    more(choice({.name = "offload",
-                 .label = "Offload",
-                 .te_name = "offload_optimizer",
-                 .help = "What is kept in the memory of the CPU, where the update then runs."},
-                &p.offload, {{"none", "none"}, {"optimiser", "m and v"}, {"master", "m, v and master"}}));
-    more(number({.name = "pcie", .label = "PCIe", .unit = "GB/s", .help = pcie_help(p.gpu)}, &p.pcie, 8, 64));
-    more(choice(
-        {.name = "gpu",
-         .label = "GPU",
-         .help = "The card whose memory the plan must fit into. The driver of an H200 says 150.1 GB. The "
-                 "allocated bytes are those of its recording, where there is one."},
-        &p.gpu, card_choices()));
-    more(choice(
-        {.name = "attention",
-         .label = "Attention",
-         .help =
-             "flash: the scores are computed again in the backward pass. scores kept: softmax output, its "
-             "mask and the dropout output stay."},
-        &p.attention, {{"flash", "flash"}, {"scores", "scores kept"}}));
-    more(integer(
-        {.name = "contexts", .label = "Contexts", .help = "Inference: sequences whose KV cache is kept."},
-        &p.contexts, 1, 256, true));
-    more(choice({.name = "kind",
-                 .label = "Kind",
-                 .help = "Llama: gate and up, no biases, no dropout. GPT: GELU, biases, dropout."},
-                &p.kind, {{"llama", "Llama"}, {"gpt", "GPT"}}));
+            &p.zero, 0, 3),
+        choice({.name = "offload",
+                .label = "Offload",
+                .te_name = "offload_optimizer",
+                .help = "What is kept in the memory of the CPU, where the update then runs."},
+               &p.offload, {{"none", "none"}, {"optimiser", "m and v"}, {"master", "m, v and master"}}),
+        number({.name = "pcie", .label = "PCIe", .unit = "GB/s", .help = pcie_help(p.gpu)}, &p.pcie, 8, 64),
+        choice(
+            {.name = "gpu",
+             .label = "GPU",
+             .help = "The card whose memory the plan must fit into. The driver of an H200 says 150.1 GB. The "
+                     "allocated bytes are those of its recording, where there is one."},
+            &p.gpu, card_choices()),
+        choice({.name = "attention",
+                .label = "Attention",
+                .help = "flash: the scores are computed again in the backward pass. scores kept: softmax "
+                        "output, its "
+                        "mask and the dropout output stay."},
+               &p.attention, {{"flash", "flash"}, {"scores", "scores kept"}}),
+        integer(
+            {.name = "contexts", .label = "Contexts", .help = "Inference: sequences whose KV cache is kept."},
+            &p.contexts, 1, 256, true),
+        choice({.name = "kind",
+                .label = "Kind",
+                .help = "Llama: gate and up, no biases, no dropout. GPT: GELU, biases, dropout."},
+               &p.kind, {{"llama", "Llama"}, {"gpt", "GPT"}}),
+    };
     const auto size = [&](const char* name, const char* label, const char* config, const char* help,
                           int* value, int most) {
-        more(integer({.name = name, .label = label, .te_name = config, .help = help}, value, 1, most, true));
+        out.push_back(
+            integer({.name = name, .label = label, .te_name = config, .help = help}, value, 1, most, true));
     };
     size("layers", "Layers", "num_hidden_layers", "Transformer layers of your own model.", &p.layers, 1024);
     size("hidden", "Hidden", "hidden_size", "Width of the residual stream.", &p.hidden, 1 << 17);
@@ -169,11 +163,17 @@ std::vector<table::Row> Memory::rows(Params& p) const {
     size("kv_heads", "KV heads", "num_key_value_heads", "Heads of keys and values. They divide the heads.",
          &p.kv_heads, 1024);
     size("vocab", "Vocabulary", "vocab_size", "Tokens of the vocabulary.", &p.vocabulary, 1 << 21);
-    more(toggle({.name = "tied",
-                 .label = "Tied head",
-                 .te_name = "tie_word_embeddings",
-                 .help = "The head is the embedding, so it is counted once."},
-                &p.tied));
+    out.push_back(toggle({.name = "tied",
+                          .label = "Tied head",
+                          .te_name = "tie_word_embeddings",
+                          .help = "The head is the embedding, so it is counted once."},
+                         &p.tied));
+    return out;
+}
+
+// What the table and the figures set.
+std::vector<Field> hidden_fields(Params& p) {
+    std::vector<Field> out;
     for (const RowInfo& row : memory::rows()) {
         if (row.row == Row::workspace) continue;
         const std::size_t i = index(row.row);
@@ -183,19 +183,40 @@ std::vector<table::Row> Memory::rows(Params& p) const {
                                                                 {"fp8", "FP8, one copy"},
                                                                 {"fp8-both", "FP8, both copies"}}
                                           : keep_choices();
-        hidden(choice({.name = field, .label = label, .help = "The format in which they are kept."},
-                      &p.formats[i], with_plan(std::move(formats))));
-        hidden(choice({.name = field + "_at", .label = label + ", place", .help = "Where they are kept."},
-                      &p.places[i], with_plan({{"gpu", "GPU"}, {"cpu", "CPU"}})));
+        out.push_back(choice({.name = field, .label = label, .help = "The format in which they are kept."},
+                             &p.formats[i], with_plan(std::move(formats))));
+        out.push_back(
+            choice({.name = field + "_at", .label = label + ", place", .help = "Where they are kept."},
+                   &p.places[i], with_plan({{"gpu", "GPU"}, {"cpu", "CPU"}})));
     }
-    hidden(choice({.name = "act_counted",
-                   .label = "Activations counted",
-                   .help = "Whether activations and workspace are part of the sum."},
-                  &p.act_counted, with_plan({{"on", "yes"}, {"off", "no"}})));
-    hidden(toggle({.name = "own_hidden",
-                   .label = "Allocated bytes hidden",
-                   .help = "For an exercise: the allocated bytes are not shown."},
-                  &p.own_hidden));
+    out.push_back(choice({.name = "act_counted",
+                          .label = "Activations counted",
+                          .help = "Whether activations and workspace are part of the sum."},
+                         &p.act_counted, with_plan({{"on", "yes"}, {"off", "no"}})));
+    out.push_back(toggle({.name = "own_hidden",
+                          .label = "Allocated bytes hidden",
+                          .help = "For an exercise: the allocated bytes are not shown."},
+                         &p.own_hidden));
+    return out;
+}
+
+}  // namespace
+
+std::vector<table::Row> Memory::rows(Params& p) const {
+    std::vector<table::Row> out;
+    const auto add = [&](std::vector<Field> fields, bool more, bool hidden) {
+        for (Field& field : fields) {
+            field.info.more = more, field.info.hidden = hidden;
+            std::string why = why_not(field.info.name);
+            const bool shown = why.empty();
+            out.push_back({.field = std::move(field), .why_not = std::move(why), .shown = shown});
+        }
+    };
+    add(first_tier(p), false, false);
+    if (outcome->ours())
+        out.at(2).note = "The trainer has no sequence, no checkpointing and no ZeRO: nothing to set.";
+    add(second_tier(p), true, false);
+    add(hidden_fields(p), false, true);
     return out;
 }
 

@@ -94,11 +94,15 @@ std::span<const Experiment<Ruler>> Ruler::experiments() {
     return kOne;
 }
 
-std::vector<Row> Ruler::rows(Params& params) {
-    const TensorSpec& tensor = params.tensor;
-    // Controls of a tensor that is not there, or of another distribution, are not shown.
-    const bool own = !tensor.file.empty();  // from the Workbench, or dropped on the window
-    const bool drawn = !own && tensor.kind != "none";
+namespace {
+
+// Controls of a tensor that is not there, or of another distribution, are not shown.
+bool is_own(const Params& params) {  // from the Workbench, or dropped on the window
+    return !params.tensor.file.empty();
+}
+bool is_drawn(const Params& params) { return !is_own(params) && params.tensor.kind != "none"; }
+
+std::vector<Row> first_tier(Params& params) {
     return {
         {choice(
             {.name = "first",
@@ -123,8 +127,8 @@ std::vector<Row> Ruler::rows(Params& params) {
                           {"lognormal", "log-normal"},
                           {"uniform", "uniform"},
                           {"laplace", "Laplace"}}),
-         .shown = !own},
-        {.field = tensor_field(params.tensor, "size"), .shown = drawn},
+         .shown = !is_own(params)},
+        {.field = tensor_field(params.tensor, "size"), .shown = is_drawn(params)},
         {number(
             {.name = "scale",
              .label = "Scale",
@@ -132,6 +136,12 @@ std::vector<Row> Ruler::rows(Params& params) {
              .help =
                  "The tensor is multiplied by it before the cast. The handle on the ruler does the same."},
             &params.scale, kMinScale, kMaxScale, true)},
+    };
+}
+
+std::vector<Row> second_tier(Params& params) {
+    const bool own = is_own(params), drawn = is_drawn(params);
+    return {
         {choice({.name = "third",
                  .label = "Third ruler",
                  .help = "One more format on the same axis.",
@@ -149,7 +159,8 @@ std::vector<Row> Ruler::rows(Params& params) {
                      "spaced, and nothing between 0 and 2^-M.",
              .more = true},
             &params.fixed_point)},
-        {.field = tensor_field(params.tensor, "sigma", true), .shown = !own && tensor.kind == "lognormal"},
+        {.field = tensor_field(params.tensor, "sigma", true),
+         .shown = !own && params.tensor.kind == "lognormal"},
         {.field = integer({.name = "elements",
                            .label = "Elements",
                            .help = "How many numbers the tensor has.",
@@ -158,18 +169,30 @@ std::vector<Row> Ruler::rows(Params& params) {
          .shown = drawn},
         {.field = tensor_field(params.tensor, "seed", true), .shown = drawn},
         {.field = tensor_field(params.tensor, "file", true), .shown = own},
-        {number(
-            {.name = "brush_lo",
-             .label = "Interval from",
-             .help = "Left end of the interval in which the marks are counted. It belongs to the interval.",
-             .hidden = true},
-            &params.brush_lo, 0, 1e9)},
-        {number({.name = "brush_hi",
-                 .label = "Interval to",
-                 .help = "Right end of the interval. It does not belong to it.",
-                 .hidden = true},
-                &params.brush_hi, 0, 1e9)},
     };
+}
+
+}  // namespace
+
+std::vector<Row> Ruler::rows(Params& params) {
+    return table::join({
+        first_tier(params),
+        second_tier(params),
+        {
+            {number(
+                {.name = "brush_lo",
+                 .label = "Interval from",
+                 .help =
+                     "Left end of the interval in which the marks are counted. It belongs to the interval.",
+                 .hidden = true},
+                &params.brush_lo, 0, 1e9)},
+            {number({.name = "brush_hi",
+                     .label = "Interval to",
+                     .help = "Right end of the interval. It does not belong to it.",
+                     .hidden = true},
+                    &params.brush_hi, 0, 1e9)},
+        },
+    });
 }
 
 Outcome Compute::operator()(const Params& params) {

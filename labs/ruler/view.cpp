@@ -126,81 +126,92 @@ void RulerView::draw_handle(Context& context, const ui::PlotResult& plot) {
     if (press.focused && ui::arrow_step() != 0) lab_->slide(1, std::exp2(ui::arrow_step() / 8.0));
 }
 
+namespace {
+
+struct Column {
+    std::string_view head, term;  // term: the glossary's entry
+    bool of_tensor;
+    int goes;  // where the heads have no room: 1 first, 2 next, 0 never
+};
+constexpr std::array kColumns = {Column{"values", "code", false, 0},
+                                 Column{"smallest gap", "ulp", false, 1},
+                                 Column{"largest gap", "ulp", false, 2},
+                                 Column{"becomes 0 %", "underflow", true, 0},
+                                 Column{"saturates %", "saturation", true, 0},
+                                 Column{"in normals %", "subnormal", true, 1},
+                                 Column{"SQNR dB", "sqnr", true, 0}};
+
+// Indices of the columns that have room, and the width of each.
+struct Shown {
+    std::vector<std::size_t> columns;
+    float pitch;
+};
+Shown shown_columns(const Context& context, float room, bool has_data) {
+    for (int gone = 0;; ++gone) {
+        Shown out{};
+        float widest = 0;
+        for (std::size_t i = 0; i < kColumns.size(); ++i) {
+            const Column& column = kColumns[i];
+            if ((column.goes != 0 && column.goes <= gone) || (!has_data && column.of_tensor)) continue;
+            widest = std::max(widest, ui::text_width(context, column.head, kSans13));
+            out.columns.push_back(i);
+        }
+        out.pitch = room / static_cast<float>(out.columns.size());
+        if (gone == 2 || out.pitch >= widest + context.px(6)) return out;
+    }
+}
+
+std::vector<ui::Cell> cells_of(const Lane& lane, std::span<const std::size_t> columns) {
+    const CastStats& stats = lane.cast.stats;
+    const std::array<double, kColumns.size()> values = {static_cast<double>(lane.brushed.count),
+                                                        lane.brushed.min_gap,
+                                                        lane.brushed.max_gap,
+                                                        stats.underflow_pct(),
+                                                        stats.overflow_pct(),
+                                                        lane.cast.normal_pct,
+                                                        stats.sqnr_db()};
+    std::vector<ui::Cell> out = {{.text = std::string(lane.format.label),
+                                  .role = lane.role,
+                                  .mono = false,
+                                  .strong = true,
+                                  .anchor = Anchor::left}};
+    for (const std::size_t i : columns) {
+        const bool none = kColumns.at(i).term == "ulp" && values.at(i) == 0;
+        const bool fault = kColumns.at(i).term == "saturation" && values.at(i) > 0;
+        out.push_back({.text = none ? "none" : number_text(values.at(i)),
+                       .role = fault               ? Role::sat
+                               : values.at(i) == 0 ? Role::muted
+                                                   : Role::text,
+                       .strong = fault,
+                       .value = none ? std::nullopt : std::optional(values.at(i))});
+    }
+    return out;
+}
+
+}  // namespace
+
 void RulerView::draw_table(Context& context, Rect area) {
-    struct Column {
-        std::string_view head, term;  // term: the glossary's entry
-        bool of_tensor;
-        int goes;  // where the heads have no room: 1 first, 2 next, 0 never
-    };
-    static constexpr std::array kColumns = {Column{"values", "code", false, 0},
-                                            Column{"smallest gap", "ulp", false, 1},
-                                            Column{"largest gap", "ulp", false, 2},
-                                            Column{"becomes 0 %", "underflow", true, 0},
-                                            Column{"saturates %", "saturation", true, 0},
-                                            Column{"in normals %", "subnormal", true, 1},
-                                            Column{"SQNR dB", "sqnr", true, 0}};
-    const Outcome& outcome = *lab_->outcome;
-    const bool roomy = area.width() >= context.px(700), has_data = !outcome.tensor.empty();
     const Params& params = lab_->params;
     const std::string caption =
         "from " + number_text(params.brush_lo) + " to " + number_text(params.brush_hi);
+    const bool roomy = area.width() >= context.px(700);
     const float name_width =
         std::max(context.px(roomy ? 150 : 110), ui::text_width(context, caption, kSans13) + context.px(12));
-    int gone = 0;  // columns that go up to here are left out
-    const auto shown = [&](const Column& column) {
-        return (column.goes == 0 || column.goes > gone) && (has_data || !column.of_tensor);
-    };
-    float pitch = 0;
-    for (;; ++gone) {
-        float widest = 0, count = 0;
-        for (const Column& column : kColumns) {
-            if (!shown(column)) continue;
-            widest = std::max(widest, ui::text_width(context, column.head, kSans13));
-            ++count;
-        }
-        pitch = (area.width() - name_width) / count;
-        if (gone == 2 || pitch >= widest + context.px(6)) break;
-    }
-
-    std::vector<float> widths = {name_width};
+    const Shown shown = shown_columns(context, area.width() - name_width, !lab_->outcome->tensor.empty());
+    std::vector<float> widths(1 + shown.columns.size(), shown.pitch);
+    widths[0] = name_width;
     float x = area.x0 + name_width;
     const float y = area.y0 + context.px(20);
     ui::text_mid(context, {area.x0, y}, caption, {Role::muted}, kSans13);
-    for (const Column& column : kColumns) {
-        if (!shown(column)) continue;
-        x += pitch;
-        widths.push_back(pitch);
-        ui::head(context, {x, y}, column.head, column.term);
+    for (const std::size_t i : shown.columns) {
+        x += shown.pitch;
+        ui::head(context, {x, y}, kColumns.at(i).head, kColumns.at(i).term);
     }
     float y_row = area.y0 + context.px(34);
-    for (const Lane& lane : outcome.lanes) {
+    for (const Lane& lane : lab_->outcome->lanes) {
         ImGui::SetCursorScreenPos({area.x0, y_row});
         y_row += context.px(32);
-        const CastStats& stats = lane.cast.stats;
-        const std::array<double, kColumns.size()> values = {static_cast<double>(lane.brushed.count),
-                                                            lane.brushed.min_gap,
-                                                            lane.brushed.max_gap,
-                                                            stats.underflow_pct(),
-                                                            stats.overflow_pct(),
-                                                            lane.cast.normal_pct,
-                                                            stats.sqnr_db()};
-        std::vector<ui::Cell> cells = {{.text = std::string(lane.format.label),
-                                        .role = lane.role,
-                                        .mono = false,
-                                        .strong = true,
-                                        .anchor = Anchor::left}};
-        for (std::size_t i = 0; i < kColumns.size(); ++i) {
-            if (!shown(kColumns[i])) continue;
-            const bool is_gap = i == 1 || i == 2, none = is_gap && values[i] == 0;
-            const bool fault = kColumns[i].head == "saturates %" && values[i] > 0;
-            cells.push_back({.text = none ? "none" : number_text(values[i]),
-                             .role = fault            ? Role::sat
-                                     : values[i] == 0 ? Role::muted
-                                                      : Role::text,
-                             .strong = fault,
-                             .value = none ? std::nullopt : std::optional(values[i])});
-        }
-        ui::table_row(context, cells, widths);
+        ui::table_row(context, cells_of(lane, shown.columns), widths);
     }
 }
 

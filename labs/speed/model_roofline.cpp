@@ -66,9 +66,40 @@ void add_roof_names(Figure& figure, std::vector<RoofName> names) {
     }
 }
 
+// `share` of its way up: the words are beside the line there, on the side that `anchor` names.
+void add_memory_roof(Figure& figure, double least, double tb_s, double peak, Style style,
+                     const std::string& source, double share, Anchor anchor) {
+    if (!(tb_s > 0 && peak > 0)) return;
+    figure.line(source + "##memory", data({least, peak / tb_s}), data({tb_s * least, peak}),
+                std::move(style));
+    const double at = least * std::pow(peak / tb_s / least, share);
+    const bool left = anchor == Anchor::right;
+    figure.add("",
+               TextMark{.x = at,
+                        .y = tb_s * at,
+                        .text = fmt::format("memory {} TB/s, {}", screen_number(tb_s, 2), source),
+                        .anchor = anchor,
+                        .dx = left ? -14.0F : 14.0F,
+                        .dy = left ? -6.0F : 6.0F},
+               words_in(Role::muted));
+}
+
+void add_ridge(Figure& figure, double at, double roof, Role role, const std::string& words, Anchor anchor) {
+    const double low = figure.y.range->lo;
+    if (!(at > 0 && at < kRoofsEnd)) return;
+    figure.line("ridge##" + words, data({at, at}), data({low, roof}), thin(role, Dash::dot));
+    figure.add("",
+               TextMark{.x = at,
+                        .y = low,
+                        .text = words,
+                        .anchor = anchor,
+                        .dx = anchor == Anchor::right ? -6.0F : 6.0F,
+                        .dy = -11},
+               words_in(role));
+}
+
 void add_roofs(Figure& figure, const Outcome& o, double least) {
     std::vector<RoofName> names;
-    const double low = figure.y.range->lo;
     const auto compute = [&](double tflops, double ridge, Style style, const std::string& source) {
         const double from = ridge > 0 && ridge < kRoofsEnd ? ridge : least;
         figure.line(source + "##roof", data({from, kRoofsEnd}), data({tflops, tflops}), std::move(style));
@@ -81,30 +112,14 @@ void add_roofs(Figure& figure, const Outcome& o, double least) {
             names.push_back({peak, fmt::format("{:.0f} datasheet", peak), Role::muted});
         }
     const double top = r.fp8 > 0 ? r.fp8 : r.bf16 > 0 ? r.bf16 : o.sheet ? o.sheet->fp8 : kNan;
-    // `share` of its way up: the words are beside the line there, on the side that `anchor` names.
-    const auto memory_roof = [&](double tb_s, double peak, Style style, const std::string& source,
-                                 double share, Anchor anchor) {
-        if (!(tb_s > 0 && peak > 0)) return;
-        figure.line(source + "##memory", data({least, peak / tb_s}), data({tb_s * least, peak}),
-                    std::move(style));
-        const double at = least * std::pow(peak / tb_s / least, share);
-        const bool left = anchor == Anchor::right;
-        figure.add("",
-                   TextMark{.x = at,
-                            .y = tb_s * at,
-                            .text = fmt::format("memory {} TB/s, {}", screen_number(tb_s, 2), source),
-                            .anchor = anchor,
-                            .dx = left ? -14.0F : 14.0F,
-                            .dy = left ? -6.0F : 6.0F},
-                   words_in(Role::muted));
-    };
     const Roofs& over = o.over_roofs;
     const bool below = over.memory > memory;  // the upper one has its words on the left
-    memory_roof(over.memory, over.fp8 > 0 ? over.fp8 : over.bf16, thin(Role::muted, Dash::long_dash),
-                o.over_gpu, below ? 0.65 : 0.4, below ? Anchor::right : Anchor::left);
-    memory_roof(memory, top, {.color = {Role::text}, .width = 2, .in_legend = false},
-                r.memory > 0 ? "measured" : "datasheet", below ? 0.4 : 0.65,
-                below ? Anchor::left : Anchor::right);
+    add_memory_roof(figure, least, over.memory, over.fp8 > 0 ? over.fp8 : over.bf16,
+                    thin(Role::muted, Dash::long_dash), o.over_gpu, below ? 0.65 : 0.4,
+                    below ? Anchor::right : Anchor::left);
+    add_memory_roof(figure, least, memory, top, {.color = {Role::text}, .width = 2, .in_legend = false},
+                    r.memory > 0 ? "measured" : "datasheet", below ? 0.4 : 0.65,
+                    below ? Anchor::left : Anchor::right);
     // The other recording's roof shares a line of words with this one's.
     const auto measured = [&](double tflops, double at, double others, Role role, Style style) {
         if (tflops > 0) compute(tflops, at, std::move(style), "measured");
@@ -121,21 +136,10 @@ void add_roofs(Figure& figure, const Outcome& o, double least) {
              {.color = {Role::e4m3}, .width = 3, .in_legend = false});
     measured(r.bf16, r.ridge_bf16(), over.bf16, Role::bf16,
              {.color = {Role::bf16}, .width = 2, .dash = Dash::dash, .in_legend = false});
-    const auto ridge = [&](double at, double roof, Role role, const std::string& words, Anchor anchor) {
-        if (!(at > 0 && at < kRoofsEnd)) return;
-        figure.line("ridge##" + words, data({at, at}), data({low, roof}), thin(role, Dash::dot));
-        figure.add("",
-                   TextMark{.x = at,
-                            .y = low,
-                            .text = words,
-                            .anchor = anchor,
-                            .dx = anchor == Anchor::right ? -6.0F : 6.0F,
-                            .dy = -11},
-                   words_in(role));
-    };
-    ridge(r.ridge_bf16(), r.bf16, Role::bf16, screen_number(std::round(r.ridge_bf16())), Anchor::right);
-    ridge(r.ridge_fp8(), r.fp8, Role::e4m3, screen_number(std::round(r.ridge_fp8())) + " ridges",
-          Anchor::left);
+    add_ridge(figure, r.ridge_bf16(), r.bf16, Role::bf16, screen_number(std::round(r.ridge_bf16())),
+              Anchor::right);
+    add_ridge(figure, r.ridge_fp8(), r.fp8, Role::e4m3, screen_number(std::round(r.ridge_fp8())) + " ridges",
+              Anchor::left);
     add_roof_names(figure, std::move(names));
 }
 

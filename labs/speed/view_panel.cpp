@@ -135,28 +135,9 @@ void SpeedView::measure_button(Context& c) {
     if (ui::button(c, "speed.measure_step", "Measure one step", {.width = -1})) lab_.act("measure_step");
 }
 
-void SpeedView::numbers(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
-    const Product& fprop = o.products.front();
-    const double ratio = fprop.ratio().value;
-    const double noise = std::max(fprop.bf16 ? iqr_pct(*fprop.bf16) : 0, fprop.fp8 ? iqr_pct(*fprop.fp8) : 0);
-    const bool noisy = noise > kNoisyPct;
-    const Rect big = ui::next_area(c, 36);
-    const float middle = (big.y0 + big.y1) / 2;
-    const std::string headline = fprop.status() != 0 ? "refused"
-                                 : std::isnan(ratio) ? "\u2013"
-                                                     : factor_text(ratio);
-    ui::text_mid(c, {big.x0, middle}, headline,
-                 {fprop.status() != 0 ? Role::sat
-                  : noisy             ? Role::muted
-                                      : Role::e4m3,
-                  Tone::ink},
-                 {Face::mono, 32});
-    ui::text_mid(c, {big.x1, middle + c.px(5)},
-                 noisy ? fmt::format("noisy: {:.0f} %", noise) : "fprop, FP8 against BF16", {Role::muted},
-                 kSans13, Anchor::right);
-    ui::probe(c, "speed.headline", big, {}, headline);
-    ui::advance(big);
+namespace {
+
+void draw_products(Context& c, const Outcome& o, float width) {
     const std::vector<float> columns = {0.25F * width, 0.25F * width, 0.25F * width, 0.25F * width};
     Rect header = ui::next_area(c, 20);
     float x = header.x0;
@@ -189,6 +170,33 @@ void SpeedView::numbers(Context& c, float width) {
         ui::table_row(c, cells, columns);
     }
     ui::table_end(c, columns);
+}
+
+}  // namespace
+
+void SpeedView::numbers(Context& c, float width) {
+    const Outcome& o = lab_.outcome();
+    const Product& fprop = o.products.front();
+    const double ratio = fprop.ratio().value;
+    const double noise = std::max(fprop.bf16 ? iqr_pct(*fprop.bf16) : 0, fprop.fp8 ? iqr_pct(*fprop.fp8) : 0);
+    const bool noisy = noise > kNoisyPct;
+    const Rect big = ui::next_area(c, 36);
+    const float middle = (big.y0 + big.y1) / 2;
+    const std::string headline = fprop.status() != 0 ? "refused"
+                                 : std::isnan(ratio) ? "\u2013"
+                                                     : factor_text(ratio);
+    ui::text_mid(c, {big.x0, middle}, headline,
+                 {fprop.status() != 0 ? Role::sat
+                  : noisy             ? Role::muted
+                                      : Role::e4m3,
+                  Tone::ink},
+                 {Face::mono, 32});
+    ui::text_mid(c, {big.x1, middle + c.px(5)},
+                 noisy ? fmt::format("noisy: {:.0f} %", noise) : "fprop, FP8 against BF16", {Role::muted},
+                 kSans13, Anchor::right);
+    ui::probe(c, "speed.headline", big, {}, headline);
+    ui::advance(big);
+    draw_products(c, o, width);
     for (const std::string& notice : lab_.notices()) ui::warning(c, notice);
     if (fprop.fp8 && !fprop.fp8->kernel.empty()) ui::wrapped(c, "fprop runs " + fprop.fp8->kernel);
     if (fprop.status() != 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,13 @@ struct Row {
     std::string note = {};  // a sentence under the control
     bool shown = true;      // in Explore; false: it means nothing with the other parameters as they are
 };
+
+// Groups of rows, one after the other.
+inline std::vector<Row> join(std::initializer_list<std::vector<Row>> groups) {
+    std::vector<Row> out;
+    for (const std::vector<Row>& group : groups) out.insert(out.end(), group.begin(), group.end());
+    return out;
+}
 
 // A number of the result. It is asked for only while its experiment is shown and has a result; otherwise it is NaN, or
 // the words "not computed".

@@ -51,6 +51,19 @@ std::string timeline_title(const Swiglu& s) {
                        times(s.spec.jump * s.spec.jump), count, kSteps);
 }
 
+std::vector<std::string> timeline_words(const Swiglu& s) {
+    std::vector<std::string> out = {timeline_title(s) + "."};
+    for (int t = 0; t < kSteps; ++t) {
+        const SwigluStep& step = s.steps[static_cast<std::size_t>(t)];
+        if (step.saturated > 0)
+            out.push_back(fmt::format(
+                "Step {}: amax {}, window top {}; {} element{} saturate{}, channel 0 has {:.1f} dB.", t,
+                screen_number(step.amax, 3), screen_number(step.top, 3), step.saturated,
+                step.saturated == 1 ? "" : "s", step.saturated == 1 ? "s" : "", step.channel_db));
+    }
+    return out;
+}
+
 Figure timeline_figure(const Swiglu& s) {
     Figure figure{.id = "timeline",
                   .x = {.label = "step", .range = Range{0, kSteps}},
@@ -102,15 +115,7 @@ Figure timeline_figure(const Swiglu& s) {
               Role::sat, Anchor::right, -10, 4);
         words(t, step.top, screen_number(step.top, 3), Role::e4m3, Anchor::right, -8, -12);
     }
-    figure.words = {figure.title + "."};
-    for (int t = 0; t < kSteps; ++t) {
-        const SwigluStep& step = s.steps[static_cast<std::size_t>(t)];
-        if (step.saturated > 0)
-            figure.words.push_back(fmt::format(
-                "Step {}: amax {}, window top {}; {} element{} saturate{}, channel 0 has {:.1f} dB.", t,
-                screen_number(step.amax, 3), screen_number(step.top, 3), step.saturated,
-                step.saturated == 1 ? "" : "s", step.saturated == 1 ? "s" : "", step.channel_db));
-    }
+    figure.words = timeline_words(s);
     return figure;
 }
 

@@ -216,43 +216,11 @@ void WideView::draw_pair(Context& c, Figure figure, Rect area) {
              {.interactive = false, .y_tick_width = 28, .title_height = 0});
 }
 
-void WideView::draw_inliers(Context& c, Rect area) {
-    ui::region(c, "repairs", area);
-    const Swiglu& s = *lab_->swiglu;
-    if (s.steps.empty()) return;  // before the first result
-    const float height = area.height() / c.scale;
-    const float row = c.px(height < 300 ? 21 : 27);
-    float y = ui::heading(c, "The outlier costs FP8 nothing, INT8 everything", area);
-    const std::array<float, 4> right = {area.x0 + 0.1F * area.width(), area.x0 + 0.36F * area.width(),
-                                        area.x0 + 0.66F * area.width(), area.x1};
-    const float heads = y + c.px(11);
-    ui::text_mid(c, {right[0], heads}, "k", {Role::muted}, kSans13, Anchor::right);
-    ui::head(c, {right[1], heads}, "amax", "amax");
-    ui::head(c, {right[2], heads}, "E4M3 dB", "sqnr");
-    ui::head(c, {right[3], heads}, "INT8 dB", "int8");
-    y += c.px(22);
-    for (const InlierRow& inlier : s.inliers) {
-        ui::hline(c, area.x0, area.x1, y, {Role::line});
-        const float middle = y + row / 2;
-        const bool bad = inlier.int8_db < 20;
-        ui::text_mid(c, {right[0], middle}, screen_number(inlier.k), {Role::text}, kMono13, Anchor::right);
-        ui::text_mid(c, {right[1], middle}, fmt::format("{:.0f}", inlier.amax), {Role::text}, kMono13,
-                     Anchor::right);
-        ui::text_mid(c, {right[2], middle}, fmt::format("{:.1f}", inlier.e4m3_db), {Role::e4m3, Tone::ink},
-                     kMono13, Anchor::right);
-        ui::text_mid(c, {right[3], middle}, fmt::format("{:.1f}", inlier.int8_db),
-                     bad ? Color{Role::sat, Tone::ink} : Color{Role::text}, bad ? kMonoBold13 : kMono13,
-                     Anchor::right);
-        y += row;
-    }
-    ui::hline(c, area.x0, area.x1, y, {Role::line});
-    if (height >= 300) {
-        ui::text_mid(c, {area.x0, y + c.px(14)}, "SQNR of the other 511 channels, current scaling",
-                     {Role::muted}, kSans13);
-        y += c.px(28);
-    }
-    // Repairs: as many rows as fit, the ones without a saturated step as one.
-    y += c.px(8);
+namespace {
+
+// As many rows as fit, the ones without a saturated step as one.
+void draw_repairs(Context& c, const Swiglu& s, Rect area, float row) {
+    float y = area.y0;
     if (y + c.px(24) + 3 * row > area.y1 + 1) {
         std::string words = "Saturated steps:";
         for (std::size_t i = 0; i < std::min<std::size_t>(5, s.repairs.size()); ++i)
@@ -288,6 +256,46 @@ void WideView::draw_inliers(Context& c, Rect area) {
                  fmt::format("GELU: {} with margin 0, {} with margin 1; its amax grows linearly.",
                              s.repairs[5].saturated_steps, s.repairs[6].saturated_steps),
                  {Role::muted}, kSans13);
+}
+
+}  // namespace
+
+void WideView::draw_inliers(Context& c, Rect area) {
+    ui::region(c, "repairs", area);
+    const Swiglu& s = *lab_->swiglu;
+    if (s.steps.empty()) return;  // before the first result
+    const float height = area.height() / c.scale;
+    const float row = c.px(height < 300 ? 21 : 27);
+    float y = ui::heading(c, "The outlier costs FP8 nothing, INT8 everything", area);
+    const std::array<float, 4> right = {area.x0 + 0.1F * area.width(), area.x0 + 0.36F * area.width(),
+                                        area.x0 + 0.66F * area.width(), area.x1};
+    const float heads = y + c.px(11);
+    ui::text_mid(c, {right[0], heads}, "k", {Role::muted}, kSans13, Anchor::right);
+    ui::head(c, {right[1], heads}, "amax", "amax");
+    ui::head(c, {right[2], heads}, "E4M3 dB", "sqnr");
+    ui::head(c, {right[3], heads}, "INT8 dB", "int8");
+    y += c.px(22);
+    for (const InlierRow& inlier : s.inliers) {
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        const float middle = y + row / 2;
+        const bool bad = inlier.int8_db < 20;
+        ui::text_mid(c, {right[0], middle}, screen_number(inlier.k), {Role::text}, kMono13, Anchor::right);
+        ui::text_mid(c, {right[1], middle}, fmt::format("{:.0f}", inlier.amax), {Role::text}, kMono13,
+                     Anchor::right);
+        ui::text_mid(c, {right[2], middle}, fmt::format("{:.1f}", inlier.e4m3_db), {Role::e4m3, Tone::ink},
+                     kMono13, Anchor::right);
+        ui::text_mid(c, {right[3], middle}, fmt::format("{:.1f}", inlier.int8_db),
+                     bad ? Color{Role::sat, Tone::ink} : Color{Role::text}, bad ? kMonoBold13 : kMono13,
+                     Anchor::right);
+        y += row;
+    }
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    if (height >= 300) {
+        ui::text_mid(c, {area.x0, y + c.px(14)}, "SQNR of the other 511 channels, current scaling",
+                     {Role::muted}, kSans13);
+        y += c.px(28);
+    }
+    draw_repairs(c, s, {area.x0, y + c.px(8), area.x1, area.y1}, row);
 }
 
 }  // namespace fp8lab::wide

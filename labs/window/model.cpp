@@ -44,13 +44,16 @@ std::span<const table::Experiment<Window>> Window::experiments() {
     return kOne;
 }
 
-std::vector<table::Row> Window::rows(CastSpec& p) {
-    const bool manual = p.source == "manual", zeros = p.tensor.kind == "zeros" && p.tensor.file.empty();
-    const auto of_tensor = [&](const char* name, bool more) {
-        return table::Row{.field = tensor_field(p.tensor, name, more), .shown = has_effect(p.tensor, name)};
-    };
-    std::vector<table::Row> out = {
-        of_tensor("tensor", false),
+namespace {
+
+table::Row of_tensor(CastSpec& p, std::string_view name, bool more) {
+    return {.field = tensor_field(p.tensor, name, more), .shown = has_effect(p.tensor, name)};
+}
+
+std::vector<table::Row> rows_of_scale(CastSpec& p) {
+    const bool manual = p.source == "manual";
+    return {
+        of_tensor(p, "tensor", false),
         {tensor_field(p.tensor, "file", false)},
         {choice({.name = "format", .label = "Format", .help = "What the tensor is cast to."}, &p.format,
                 format_choices(is_element))},
@@ -90,15 +93,21 @@ std::vector<table::Row> Window::rows(CastSpec& p) {
                                   "the new amax."},
                          &p.ema, 0, 0.99),
          .shown = p.source == "ema"},
-        of_tensor("sigma", true),
+    };
+}
+
+std::vector<table::Row> second_tier(CastSpec& p) {
+    const bool zeros = p.tensor.kind == "zeros" && p.tensor.file.empty();
+    std::vector<table::Row> out = {
+        of_tensor(p, "sigma", true),
         {choice({.name = "overflow",
                  .label = "Beyond the window",
                  .help = "What a value above the window becomes. saturate: the largest value. NaN / Inf: Inf "
                          "where the format has it, otherwise NaN.",
                  .more = true},
                 &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "NaN / Inf"}})},
-        of_tensor("outliers", true),
-        of_tensor("outlier_ratio", true),
+        of_tensor(p, "outliers", true),
+        of_tensor(p, "outlier_ratio", true),
         {.field = choice({.name = "zero",
                           .label = "Amax of 0",
                           .help = "The scale of an all-zero tensor. divide: max / 0. one: 1, as Transformer "
@@ -112,9 +121,9 @@ std::vector<table::Row> Window::rows(CastSpec& p) {
                   .help = "The loss, and with it every gradient, is multiplied by this power of two.",
                   .more = true},
                  &p.loss_exponent, 0, 24)},
-        of_tensor("seed", true),
-        of_tensor("size", true),
-        of_tensor("cols", true),
+        of_tensor(p, "seed", true),
+        of_tensor(p, "size", true),
+        of_tensor(p, "cols", true),
         {number({.name = "probe",
                  .label = "Number x",
                  .help = "x and x + 1 are cast; here the format's end can be found.",
@@ -127,6 +136,10 @@ std::vector<table::Row> Window::rows(CastSpec& p) {
     }
     return out;
 }
+
+}  // namespace
+
+std::vector<table::Row> Window::rows(CastSpec& p) { return table::join({rows_of_scale(p), second_tier(p)}); }
 
 void Window::slide(double from, double to) {
     if (!(from > 0 && to > 0)) return;

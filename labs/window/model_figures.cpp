@@ -74,6 +74,55 @@ std::string finding(const Outcome& outcome) {
     return fmt::format("The tensor fits into {}’s window: SQNR {} dB", name, screen_number(sqnr, 3));
 }
 
+namespace {
+
+// What is outside the window, the outliers, and the window's top.
+void add_words(Figure& figure, const Outcome& outcome, double tallest) {
+    const Range axis = *figure.x.range, window = outcome.window;
+    const Role role = outcome.format.role;
+    const auto words = [&](double x, const std::string& strong, const std::string& plain, Role ink,
+                           Anchor anchor, float dx, std::optional<Range> room = {}) {
+        figure.add("", TextMark{x, 1.22 * tallest, strong + "\n" + plain, anchor, true, dx, 0, room},
+                   {.color = {ink, Tone::ink}, .in_legend = false});
+    };
+    const CastStats& stats = outcome.cast.stats;
+    if (outcome.amax == 0) {
+        const bool nan = outcome.cast.not_finite > 0;
+        const double middle = std::sqrt(axis.lo * axis.hi);
+        const auto centred = [&](std::string text, bool strong, Role ink, float dy) {
+            figure.add("", TextMark{middle, 0.7 * tallest, std::move(text), Anchor::center, strong, 0, dy},
+                       {.color = {ink, Tone::ink}, .in_legend = false});
+        };
+        centred(nan ? "0 × Inf = NaN" : "0 × " + screen_number(outcome.cast.scale, 3) + " = 0", true,
+                nan ? Role::sat : Role::text, 0);
+        centred("every element", false, Role::muted, 20);
+        figure.x.visible = figure.y.visible = false;
+        return;
+    }
+    if (const auto& outliers = outcome.tensor->outliers; !outliers.empty()) {
+        const double x = static_cast<double>(std::fabs(outcome.tensor->values[outliers.front()]));
+        const std::string count = group_thousands(static_cast<std::int64_t>(outliers.size()));
+        figure.scatter("outliers", data({x}), data({0.02 * tallest}),
+                       {.color = {Role::text}, .marker = Marker::disc, .marker_size = 4, .in_legend = false});
+        figure.add("",
+                   TextMark{x, 0.02 * tallest, count + (count == "1" ? " outlier" : " outliers"),
+                            Anchor::right, false, -12, -8},
+                   {.color = {Role::text}, .in_legend = false});
+    }
+    if (stats.underflow_pct() >= 1)
+        words(axis.lo, "below the window", "the cast writes 0", Role::under, Anchor::left, 8,
+              Range{axis.lo, outcome.zero_to});
+    if (stats.overflow > 0)
+        words(axis.hi, "above the window", outcome.cast.not_finite > 0 ? "NaN or Inf" : "the largest value",
+              Role::sat, Anchor::right, -8);
+    else if (window.hi < axis.hi && outcome.amax > 0)
+        words(window.hi, "top " + compact(window.hi),
+              window.hi < 1.01 * outcome.amax ? "the amax" : "amax " + compact(outcome.amax), role,
+              Anchor::right, -10);
+}
+
+}  // namespace
+
 Figure window_figure(const Outcome& outcome) {
     Figure figure;
     figure.id = "window";
@@ -101,45 +150,7 @@ Figure window_figure(const Outcome& outcome) {
         bars("becomes 0", counts.underflow, Role::under, false);
         bars("saturates", counts.saturated, Role::sat, false);
     }
-    const auto words = [&](double x, const std::string& strong, const std::string& plain, Role ink,
-                           Anchor anchor, float dx, std::optional<Range> room = {}) {
-        figure.add("", TextMark{x, 1.22 * tallest, strong + "\n" + plain, anchor, true, dx, 0, room},
-                   {.color = {ink, Tone::ink}, .in_legend = false});
-    };
-    const CastStats& stats = outcome.cast.stats;
-    if (outcome.amax == 0) {
-        const bool nan = outcome.cast.not_finite > 0;
-        const double middle = std::sqrt(axis.lo * axis.hi);
-        const auto centred = [&](std::string text, bool strong, Role ink, float dy) {
-            figure.add("", TextMark{middle, 0.7 * tallest, std::move(text), Anchor::center, strong, 0, dy},
-                       {.color = {ink, Tone::ink}, .in_legend = false});
-        };
-        centred(nan ? "0 × Inf = NaN" : "0 × " + screen_number(outcome.cast.scale, 3) + " = 0", true,
-                nan ? Role::sat : Role::text, 0);
-        centred("every element", false, Role::muted, 20);
-        figure.x.visible = figure.y.visible = false;
-        return figure;
-    }
-    if (const auto& outliers = outcome.tensor->outliers; !outliers.empty()) {
-        const double x = static_cast<double>(std::fabs(outcome.tensor->values[outliers.front()]));
-        const std::string count = group_thousands(static_cast<std::int64_t>(outliers.size()));
-        figure.scatter("outliers", data({x}), data({0.02 * tallest}),
-                       {.color = {Role::text}, .marker = Marker::disc, .marker_size = 4, .in_legend = false});
-        figure.add("",
-                   TextMark{x, 0.02 * tallest, count + (count == "1" ? " outlier" : " outliers"),
-                            Anchor::right, false, -12, -8},
-                   {.color = {Role::text}, .in_legend = false});
-    }
-    if (stats.underflow_pct() >= 1)
-        words(axis.lo, "below the window", "the cast writes 0", Role::under, Anchor::left, 8,
-              Range{axis.lo, outcome.zero_to});
-    if (stats.overflow > 0)
-        words(axis.hi, "above the window", outcome.cast.not_finite > 0 ? "NaN or Inf" : "the largest value",
-              Role::sat, Anchor::right, -8);
-    else if (window.hi < axis.hi && outcome.amax > 0)
-        words(window.hi, "top " + compact(window.hi),
-              window.hi < 1.01 * outcome.amax ? "the amax" : "amax " + compact(outcome.amax), role,
-              Anchor::right, -10);
+    add_words(figure, outcome, tallest);
     return figure;
 }
 
