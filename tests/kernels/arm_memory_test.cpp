@@ -48,7 +48,8 @@ void check_bytes(const TrainSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("a transformer takes the bytes that are calculated, within 2 % or two pages") {
+TEST_CASE("a transformer takes the bytes that are calculated, within 2 % or two pages" *
+          doctest::test_suite("alone")) {
     NEEDS_GPU();
     for (const std::string recipe : {"bf16", "delayed", "current", "rowwise", "block128", "nvfp4-te"})
         check_bytes(model(recipe, {}, 16, 0));

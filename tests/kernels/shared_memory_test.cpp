@@ -218,7 +218,8 @@ TEST_CASE("what shares memory is not offered for a view, weights are, and a smal
     }
 }
 
-TEST_CASE("a transformer that does not fit is refused before anything is allocated, with what would fit") {
+TEST_CASE("a transformer that does not fit is refused before anything is allocated, with what would fit" *
+          doctest::test_suite("alone")) {
     NEEDS_GPU();
     device();
     const auto free_bytes = [] {

@@ -239,7 +239,7 @@ TEST_CASE("L3.1 and L4.2 measure at the knobs of their sketches") {
     at_knobs.clear();
     for (const std::string& line : sketch(headroom).lines)
         for (const double margin : sketch(headroom).at)
-            at_knobs.push_back(trail.start.number(lower(line) + ".sqnr_db_at_margin_" +
+            at_knobs.push_back(trail.start.number(lower_case(line) + ".sqnr_db_at_margin_" +
                                                   std::to_string(static_cast<int>(margin))));
     CHECK(judge_exercise(headroom, trail, &kGuess).measured == at_knobs);
 }
