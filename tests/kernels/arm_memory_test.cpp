@@ -48,8 +48,7 @@ void check_bytes(const TrainSpec& spec) {
 
 }  // namespace
 
-TEST_CASE("a transformer takes the bytes that are calculated, within 2 % or two pages" *
-          doctest::test_suite("alone")) {
+TEST_CASE("a transformer takes the bytes that are calculated, within 2 % or two pages") {
     NEEDS_GPU();
     for (const std::string recipe : {"bf16", "delayed", "current", "rowwise", "block128", "nvfp4-te"})
         check_bytes(model(recipe, {}, 16, 0));

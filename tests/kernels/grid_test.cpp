@@ -114,8 +114,7 @@ TEST_CASE("a refusal has cuBLASLt's status and name, and nothing ran") {
     CHECK(ask(lt, fp8(kM, kN, kK), ones.of(fp8(kM, kN, kK)), stream.get()).answer.status == 0);
 }
 
-TEST_CASE("a layer has times of all products and casts, its progress rises, and its memory is freed" *
-          doctest::test_suite("alone")) {
+TEST_CASE("a layer has times of all products and casts, its progress rises, and its memory is freed") {
     NEEDS_GPU();
     LayerProbe probe;
     probe.m = 256;

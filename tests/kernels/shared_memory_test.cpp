@@ -218,8 +218,7 @@ TEST_CASE("what shares memory is not offered for a view, weights are, and a smal
     }
 }
 
-TEST_CASE("a transformer that does not fit is refused before anything is allocated, with what would fit" *
-          doctest::test_suite("alone")) {
+TEST_CASE("a transformer that does not fit is refused before anything is allocated, with what would fit") {
     NEEDS_GPU();
     device();
     const auto free_bytes = [] {
