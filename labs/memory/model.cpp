@@ -193,6 +193,10 @@ std::vector<Field> hidden_fields(Params& p) {
                           .label = "Activations counted",
                           .help = "Whether activations and workspace are part of the sum."},
                          &p.act_counted, with_plan({{"on", "yes"}, {"off", "no"}})));
+    out.push_back(text({.name = "config",
+                        .label = "config.json",
+                        .help = "The sizes of a published model, as its config.json has them."},
+                       &p.config));
     out.push_back(toggle({.name = "own_hidden",
                           .label = "Allocated bytes hidden",
                           .help = "For an exercise: the allocated bytes are not shown."},
@@ -226,6 +230,9 @@ std::string Memory::why_not(std::string_view field) const {
     };
     const bool dimension = one_of({"kind", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied"});
     if (dimension && params.model != "own") return "It belongs to a model of your own.";
+    if (dimension && !params.config.empty()) return "The config.json decides it.";
+    if (field == "act_counted" && !outcome->model.has_activations())
+        return "There is no rule for the activations of this model.";
     if (outcome->ours() && one_of({"plan", "compare", "batch", "seq", "checkpointing", "gpus", "zero",
                                    "offload", "pcie", "attention"}))
         return "Our trainer has none.";

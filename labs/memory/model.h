@@ -33,6 +33,7 @@ struct Params {
     std::string kind = "llama";
     int layers = 32, hidden = 4096, ffn = 14336, heads = 32, kv_heads = 8, vocabulary = 128256;
     bool tied = false;
+    std::string config = {};  // not empty: the model of this config.json, as plan::compact_config() gives it
     bool own_hidden = false;
     Params() { formats.fill("plan"), places.fill("plan"); }
     bool operator==(const Params&) const = default;

@@ -14,8 +14,23 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kMostTokens = 64.0 * 131072;  // that the fields can reach
 
+ModelShape counted_model(const std::string& config) {
+    const plan::ModelSize size = plan::read_model_size(config, "config");
+    return {.id = "own",
+            .label = "the " + size.model_type + " of a config.json",
+            .layers = static_cast<double>(size.layers),
+            .hidden = static_cast<double>(size.hidden),
+            .ffn = static_cast<double>(size.ffn),
+            .heads = static_cast<double>(size.heads),
+            .kv_heads = static_cast<double>(size.kv_heads),
+            .vocabulary = static_cast<double>(size.vocabulary),
+            .tied = size.tied,
+            .counted = size};
+}
+
 ModelShape model_of(const Params& p) {
     if (const ModelShape* model = find_model(p.model)) return *model;
+    if (!p.config.empty()) return counted_model(p.config);
     return {.id = "own",
             .label = "a model of your own",
             .kind = p.kind == "gpt" ? Kind::gpt : Kind::llama,
@@ -151,14 +166,18 @@ Outcome outcome_of(const Params& p, const Allocated& allocated) {
         return out;
     }
     out.parameters = out.model.parameters();
-    out.own = side_of(plan_of(p), out.model, out.load, pcie);
-    const Plan& preset = find_plan(p.plan);
+    const auto of_model = [&](Plan plan) {  // without a rule for its activations they are not counted
+        plan.activations_counted = plan.activations_counted && out.model.has_activations();
+        return plan;
+    };
+    out.own = side_of(of_model(plan_of(p)), out.model, out.load, pcie);
+    const Plan preset = of_model(find_plan(p.plan));
     const Plan& plan = out.own.plan;
     out.own.changed = plan.states != preset.states || plan.places != preset.places ||
                       plan.inputs != preset.inputs || plan.inputs_at != preset.inputs_at ||
                       plan.kv != preset.kv || plan.kv_at != preset.kv_at ||
                       plan.activations_counted != preset.activations_counted;
-    out.other = side_of(find_plan(p.compare), out.model, out.load, pcie);
+    out.other = side_of(of_model(find_plan(p.compare)), out.model, out.load, pcie);
     out.break_even = break_even_of(out);
     return out;
 }
@@ -199,6 +218,10 @@ std::vector<table::MetricRow> Memory::metrics() const {
     add("bytes_per_parameter", o.own.per_parameter, "B");
     add("compare_bytes_per_parameter", o.other.per_parameter, "B");
     add("parameters", o.parameters);
+    if (o.model.counted) {
+        add("active_parameters", o.model.counted->active);
+        add("embedding_parameters", o.model.counted->embedding);
+    }
     for (const RowInfo& row : memory::rows()) {
         const std::string name(row.metric);
         const std::size_t i = index(row.row);

@@ -30,14 +30,15 @@ LayerParts parts_of(const ModelShape& model, Inputs inputs, const Load& load) {
     const double h = model.hidden, f = model.ffn;
     const bool fp8 = inputs != Inputs::bf16;
     const double width = inputs == Inputs::fp8 ? 1 : 2;  // of an input of a linear
-    const double linears = h + h + h + f;                // QKV, projection, FC1, FC2
-    const double norms = 2 * h + 2 * h, q = 2 * h;
-    const double kv = 2 * 2 * h * model.kv_heads / model.heads;
+    const double attended = model.heads * model.head_dim();
+    const double linears = h + attended + h + f;  // QKV, projection, FC1, FC2
+    const double norms = 2 * h + 2 * h, q = 2 * attended;
+    const double kv = 2 * 2 * model.kv_heads * model.head_dim();
     const double nonlinear = model.kind == Kind::gpt ? 2 * f : 2 * f + 2 * f;  // GELU; SwiGLU's gate and up
     const double masks = model.kind == Kind::gpt ? h + h : 0;                  // of dropout, 1 byte each
     // Flash attention keeps the log-sum-exp. The projection's input is its output O, which its backward pass
     // reads in 16 bits.
-    const double flash = load.scores ? 0 : 4 * model.heads + (fp8 ? 2 * h : 0);
+    const double flash = load.scores ? 0 : 4 * model.heads + (fp8 ? 2 * attended : 0);
     return {norms + width * linears + q + kv + nonlinear + masks + flash, fp8 ? width * linears : 0};
 }
 
@@ -54,6 +55,7 @@ double kept_share(Row row, const Load& load) {
 
 double ModelShape::parameters() const {
     if (fixed_parameters > 0) return fixed_parameters;
+    if (counted) return counted->parameters;
     const double h = hidden, f = ffn;
     if (kind == Kind::gpt)
         return vocabulary * h + kPositions * h + layers * (4 * h * h + 2 * h * f + 9 * h + f) + 2 * h;
@@ -97,6 +99,7 @@ double linear_forward_bytes(const Plan& plan, double in, double out, double toke
 }
 
 double kv_bytes_per_token(const ModelShape& model, Keep format) {
+    if (model.counted) return model.counted->kv_numbers(1) * bytes_of(format);
     return 2 * model.layers * model.kv_heads * (model.hidden / model.heads) * bytes_of(format);
 }
 
@@ -126,7 +129,9 @@ Account account(const Plan& plan, const ModelShape& model, const Load& load, dou
         out.gpu[index(Row::workspace)] = kWorkspace;
     }
     out.gpu[index(Row::workspace)] += out.gathered;
-    put(Row::kv, plan.kv_at, kv_bytes_per_token(model, plan.kv) * load.sequence * load.contexts);
+    const double cached = model.counted ? model.counted->kv_numbers(load.sequence) * bytes_of(plan.kv)
+                                        : kv_bytes_per_token(model, plan.kv) * load.sequence;
+    put(Row::kv, plan.kv_at, cached * load.contexts);
     const bool updates_on_cpu = std::ranges::any_of(std::array{Row::master, Row::m, Row::v}, [&](Row row) {
         return plan.places[index(row)] == Place::cpu && plan[row] != Keep::none;
     });

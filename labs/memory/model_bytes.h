@@ -6,9 +6,11 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/plan/model_size.h"
 #include "labs/memory/model_plan.h"
 
 namespace fp8lab::memory {
@@ -27,6 +29,12 @@ struct ModelShape {
     double layers = 32, hidden = 4096, ffn = 11008, heads = 32, kv_heads = 32, vocabulary = 32000;
     bool tied = false;            // the head is the embedding
     double fixed_parameters = 0;  // not 0: as the document says, whatever the shape gives
+    std::optional<plan::ModelSize> counted =
+        {};  // of a config.json: its parameters and KV cache, whatever the shape gives
+    bool has_activations() const {
+        return !counted || counted->like_llama;
+    }  // whether there is a rule for them
+    double head_dim() const { return counted ? counted->head_dim : hidden / heads; }
     double parameters() const;
     bool operator==(const ModelShape&) const = default;
 };

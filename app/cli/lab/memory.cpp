@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
-#include "labs/memory/model_config.h"
+#include "core/plan/model_size.h"
 #include "labs/set_fields.h"
 
 namespace fp8lab::cli {
@@ -30,7 +30,8 @@ std::vector<std::string> model_fields(const std::string& model, Lab& lab) {
     if (std::ranges::find(known, model, &Choice::id) != known.end()) return {"model=" + model};
     if (model.find_first_of("/.") == std::string::npos && model != "-")
         throw unknown_name("--model", "model", model, known, [](const Choice& choice) { return choice.id; });
-    return memory::fields_of_config(read_bounded(model, kLargestDocument, Pipes::read), model);
+    const std::string config = read_bounded(model, kLargestDocument, Pipes::read);
+    return {"model=own", "config=" + plan::compact_config(config, model)};
 }
 
 void print_table(const Lab& lab) {
@@ -49,10 +50,15 @@ void print_table(const Lab& lab) {
         out += fmt::format(kRow, name, find(name + "_format").text, find(name + "_at").text,
                            fmt::format("{:.3f}", gigabytes));
     }
-    const auto line = [&](const char* words, const std::string& metric, const char* unit) {
-        if (const double value = find(metric).value; !std::isnan(value))
+    const auto line = [&](const char* words, const std::string& metric, const char* unit, double per = 1) {
+        if (const double value = find(metric).value / per; !std::isnan(value))
             out += fmt::format("{:<27} {:>11.3f} {}\n", words, value, unit);
     };
+    if (!std::isnan(find("active_parameters").value)) {  // of a config.json
+        line("parameters", "parameters", "G", 1e9);
+        line("of them for one token", "active_parameters", "G", 1e9);
+        line("of these the embedding", "embedding_parameters", "G", 1e9);
+    }
     line("on the GPU", "gpu_gb", "GB");
     line("on the CPU", "cpu_gb", "GB");
     line("compared plan, on the GPU", "compare_gpu_gb", "GB");
@@ -68,6 +74,14 @@ void print_table(const Lab& lab) {
     write_stdout(out);
 }
 
+// A size that the config.json decides, set by hand, would have no effect.
+void refuse_decided(const std::vector<std::string>& assignments) {
+    for (const std::string& assignment : assignments)
+        for (const char* size : {"kind", "layers", "hidden", "ffn", "heads", "kv_heads", "vocab", "tied"})
+            if (assignment.starts_with(std::string(size) + "="))
+                throw usage_error(std::string("--set ") + size, "the config.json decides it");
+}
+
 void run_memory(const MemoryArguments& arguments) {
     const auto lab = find_lab("memory").make();
     std::vector<std::string> assignments = {"plan=" + arguments.plan};
@@ -77,6 +91,12 @@ void run_memory(const MemoryArguments& arguments) {
     }
     assignments.insert(assignments.end(), arguments.assignments.begin(), arguments.assignments.end());
     set_fields(*lab, assignments);
+    const std::vector<Field> fields = lab->fields();
+    if (const std::string config = field_text(*find_field(fields, "config")); !config.empty()) {
+        refuse_decided(arguments.assignments);
+        if (const std::string note = plan::read_model_size(config, "config").note; !note.empty())
+            tell("fp8lab: " + arguments.model + ": " + note);
+    }
     if (arguments.json)
         print_json(lab_json(*lab));
     else

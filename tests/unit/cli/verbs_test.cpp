@@ -194,15 +194,21 @@ TEST_CASE("memory gives the JSON of run L10, for a model of the table and for a 
           fp8lab("run L10 --set plan=te-primary --set model=llama3-8b --set batch=2").out);
     const Scratch folder;
     const std::string config = folder / "config.json";
-    std::ofstream(config) << R"({"num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192,
+    std::ofstream(config)
+        << R"({"model_type": "llama", "num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192,
         "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": true})";
     const json own = parsed(fp8lab("memory --plan bf16 --json --model " + quoted(config)).out);
     CHECK(own["metrics"]["parameters"] == 1'235'814'400);
-    CHECK(own ==
+    CHECK(own["metrics"]["gpu_gb"] ==
           parsed(fp8lab("run L10 --set plan=bf16 --set model=own --set kind=llama --set layers=16 --set "
                         "hidden=2048 --set ffn=8192 --set heads=32 --set kv_heads=8 --set vocab=128256 "
                         "--set tied=on")
-                     .out));
+                     .out)["metrics"]["gpu_gb"]);
+    const Finished in_table = fp8lab("memory --plan bf16 --model " + quoted(config));
+    CHECK(in_table.out.find("parameters                        1.236 G") != std::string::npos);
+    const Finished no_effect = fp8lab("memory --plan bf16 --set layers=2 --model " + quoted(config));
+    CHECK(no_effect.code == 2);
+    CHECK(no_effect.err == "fp8lab: --set layers: the config.json decides it\n");
     const Finished table = fp8lab("memory --plan seed-offload");
     CHECK(table.code == 0);
     CHECK(table.out.find("on the GPU                       14.000 GB") != std::string::npos);

@@ -12,7 +12,6 @@
 #include "core/figure/palette.h"
 #include "core/figure/words.h"
 #include "labs/memory/model.h"
-#include "labs/memory/model_config.h"
 #include "labs/set_fields.h"
 #include "tests/fake_gpu.h"
 #include "tests/unit/labs/lesson_numbers.h"
@@ -352,49 +351,42 @@ TEST_CASE("on the card of this machine the calculated bytes are the allocated on
     }
 }
 
-TEST_CASE("a published config.json gives the model's parameters") {
-    const auto made = [](const std::string& json) {
-        MemoryLab lab;
-        set_fields(lab, fields_of_config(json, "config.json"));
-        return metric_of(lab, "parameters");
+TEST_CASE("a published config.json is counted as its model_type says, and so is its KV cache") {
+    const auto with = [](const std::string& config, std::vector<std::string> more) {
+        auto lab = std::make_unique<MemoryLab>();
+        more.insert(more.begin(), {"model=own", "config=" + config});
+        set_fields(*lab, more);
+        return lab;
     };
     const std::string llama3 =
         R"({"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
             "num_key_value_heads": 8, "vocab_size": 128256, "head_dim": 128, "model_type": "llama"})";
-    CHECK(made(llama3) == 8'030'261'248);
-    // Llama 2 has as many KV heads as heads, and its config may leave them out.
-    CHECK(made(R"({"num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 11008,
-                   "num_attention_heads": 32, "vocab_size": 32000})") == 6'738'415'616);
-    // Llama 3.2 1B: 1,235,814,400 parameters with one matrix for embedding and head.
-    CHECK(made(R"({"num_hidden_layers": 16, "hidden_size": 2048, "intermediate_size": 8192,
-                   "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
-                   "tie_word_embeddings": true})") == 1'235'814'400);
-    // GPT-2's names: n_inner null is 4 n_embd.
-    CHECK(near(made(R"({"n_layer": 48, "n_embd": 1600, "n_head": 25, "n_inner": null, "vocab_size": 50257})"),
-               1.56e9, 0.01e9));
-}
-
-TEST_CASE("a config.json that is no dense transformer is refused with one sentence") {
-    const auto refused = [](const std::string& json, const char* why) {
-        CAPTURE(json);
-        CHECK_THROWS_WITH_AS(fields_of_config(json, "c.json"), doctest::Contains(why), Error);
-    };
-    const auto config = [](const std::string& more) {
-        return R"({"num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
-                   "vocab_size": 100)" +
-               more + "}";
-    };
-    refused("[1", "c.json");
-    refused("[]", "not an object");
-    refused("{}", "'num_hidden_layers' is missing");
-    refused(config(R"(, "num_local_experts": 8)"), "experts");
-    refused(config(R"(, "num_key_value_heads": 3)"), "do not divide 4 heads");
-    refused(config(R"(, "head_dim": 32)"), "head_dim");
-    refused(R"({"num_hidden_layers": 2, "hidden_size": 65, "intermediate_size": 1, "num_attention_heads": 4,
-                "vocab_size": 9})",
-            "do not divide a hidden size");
-    refused(R"({"num_hidden_layers": 1e9})", "num_hidden_layers");
-    refused(R"({"num_hidden_layers": -1})", "num_hidden_layers");
+    // Every number of Llama 3 8B is that of the model in L10's own list.
+    const auto own = with(llama3, {"plan=te", "batch=2"});
+    MemoryLab listed;
+    set_fields(listed, std::vector<std::string>{"model=llama3-8b", "plan=te", "batch=2"});
+    CHECK(metric_of(*own, "parameters") == 8'030'261'248);
+    for (const Metric& metric : listed.metrics()) {
+        CAPTURE(metric.name);
+        if (metric.text.empty() && !std::isnan(metric.value))
+            CHECK(metric_of(*own, metric.name) == metric.value);
+    }
+    // Experts, and a window of 128 tokens in every second layer: gpt-oss 20B.
+    const std::string experts =
+        R"({"model_type":"gpt_oss","hidden_size":2880,"num_hidden_layers":24,"num_attention_heads":64,
+            "num_key_value_heads":8,"head_dim":64,"intermediate_size":2880,"num_local_experts":32,
+            "num_experts_per_tok":4,"vocab_size":201088,"sliding_window":128,"tie_word_embeddings":false})";
+    const auto infers = with(experts, {"plan=inference-bf16", "seq=131072", "contexts=1"});
+    CHECK(metric_of(*infers, "parameters") == 20'914'757'184);
+    CHECK(metric_of(*infers, "active_parameters") == 4'187'440'704);
+    CHECK(metric_of(*infers, "kv_gb") == doctest::Approx(3.224).epsilon(0.001));
+    // There is no rule for what its layers keep: nothing is made up.
+    const auto trains = with(experts, {"plan=bf16"});
+    CHECK(metric_of(*trains, "activations_counted") == 0);
+    CHECK(metric_of(*trains, "activations_gb") == 0);
+    CHECK_FALSE(trains->applies("act_counted"));
+    CHECK_FALSE(trains->applies("layers"));
+    CHECK_THROWS_WITH_AS(with("{}", {}), doctest::Contains("'model_type' is missing"), Error);
 }
 
 TEST_CASE("values that cannot be are refused, with the valid ones") {
