@@ -36,7 +36,7 @@ void gather_backward(const TokenRing& batch, const void* dx, Element element, Sh
                      float* dtable, cudaStream_t stream);
 
 // ---- residual stream and norms: x (rows, d), d at most kWidestNorm but in cast_norm().
-constexpr int kWidestNorm = 8192;
+constexpr int kWidestNorm = 16384;
 // Whether add_and_measure() and norm_backward() can also cast their result, without statistics: from BF16 to FP8 with one
 // scale, rows of kWidestCastNorm columns at most; and add_and_measure() from BF16 to BF16, rows of any width. The first casts
 // to E4M3 only, the second to E4M3 or E5M2. The codes are the same as those of a separate cast. Another cast throws

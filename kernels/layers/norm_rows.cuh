@@ -41,16 +41,19 @@ __device__ inline float team_sum(float value, float* slots) {
 template <class Run>
 void with_team(Element element, int cols, Run run) {
     using Bf16 = __nv_bfloat16;
-    if (element == Element::f32)  // of emulated recipes: fewer kernels
-        return cols <= Team<32, 2>::kWidest ? run.template operator()<float, Team<32, 2>>()
-                                            : run.template operator()<float, Team<512, 2, 512>>();
+    if (element == Element::f32) {  // of emulated recipes: fewer kernels
+        if (cols <= Team<32, 2>::kWidest) return run.template operator()<float, Team<32, 2>>();
+        if (cols <= Team<512, 2, 512>::kWidest) return run.template operator()<float, Team<512, 2, 512>>();
+        return run.template operator()<float, Team<512, 4, 512>>();
+    }
     if (cols <= Team<32, 1>::kWidest) return run.template operator()<Bf16, Team<32, 1>>();
     if (cols <= Team<32, 2>::kWidest) return run.template operator()<Bf16, Team<32, 2>>();
     if (cols <= Team<32, 3>::kWidest) return run.template operator()<Bf16, Team<32, 3>>();
     if (cols <= Team<32, 4>::kWidest) return run.template operator()<Bf16, Team<32, 4>>();
     if (cols <= Team<128, 2>::kWidest) return run.template operator()<Bf16, Team<128, 2>>();
     if (cols <= Team<256, 2>::kWidest) return run.template operator()<Bf16, Team<256, 2>>();
-    run.template operator()<Bf16, Team<512, 2, 512>>();
+    if (cols <= Team<512, 2, 512>::kWidest) return run.template operator()<Bf16, Team<512, 2, 512>>();
+    run.template operator()<Bf16, Team<512, 4, 512>>();
 }
 
 // ---- the cast

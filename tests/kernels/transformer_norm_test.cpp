@@ -14,7 +14,8 @@ namespace {
 const std::vector<Shape> kShapes = {padded(1, 16),    padded(20, 64),    padded(300, 96),  padded(33, 512),
                                     padded(40, 528),  padded(70, 768),   padded(33, 1024), padded(35, 1040),
                                     padded(33, 2048), padded(19, 2064),  padded(50, 4096), padded(18, 4112),
-                                    padded(17, 8192), padded(2100, 128), padded(1, 8192)};
+                                    padded(17, 8192), padded(2100, 128), padded(1, 8192),  padded(5, 8208),
+                                    padded(3, 16384)};
 
 // Those whose casts norms take along: every team's widest row, one beyond it, strips that end in padding, more rows than
 // strips of the least height hold.
@@ -184,9 +185,9 @@ TEST_CASE("a row with a NaN or an Inf changes no other row") {
 }
 
 TEST_CASE("rows that no team holds are refused in a sentence") {
-    for (const Shape s : {padded(4, 24), padded(4, 8208)})
+    for (const Shape s : {padded(4, 24), padded(4, 16400)})
         CHECK_THROWS_WITH_AS(add_and_measure({}, s, nullptr),
-                             doctest::Contains("multiple of 16 wide, and 8192 at most"), Error);
+                             doctest::Contains("multiple of 16 wide, and 16384 at most"), Error);
 }
 
 TEST_CASE("a cast that no norm takes along is refused in a sentence") {
@@ -260,7 +261,8 @@ TEST_CASE("the cast that the forward norm takes along is core's, and nothing els
     };
     for (const Shape s : kCastShapes) check(s, Element::e4m3);
     for (const Shape s : kCastShapes) check(s, Element::bf16);
-    for (const Shape s : {padded(5, 1040), padded(33, 4096), padded(3, 8192)}) check(s, Element::bf16);
+    for (const Shape s : {padded(5, 1040), padded(33, 4096), padded(3, 8192), padded(2, 16384)})
+        check(s, Element::bf16);
 }
 
 TEST_CASE("the cast that the backward norm takes along is core's, and nothing else is different") {

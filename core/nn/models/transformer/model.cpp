@@ -200,11 +200,11 @@ void Transformer<T>::after_update() {
 }
 
 constexpr std::array kOptions = {
-    ModelOption{"d", "width of the residual stream", 64, 2, 4096},
+    ModelOption{"d", "width of the residual stream", 64, 2, 16384},
     ModelOption{"blocks", "transformer blocks", 2, 1, 96},
     ModelOption{"heads", "heads of attention; divides d", 4, 1, 256},
     ModelOption{"kv-heads", "heads of K and V, a divisor of heads; 0: as many as heads", 0, 0, 256},
-    ModelOption{"ffn", "width of the feed-forward part", 192, 1, 16384},
+    ModelOption{"ffn", "width of the feed-forward part", 192, 1, 65536},
     ModelOption{"context", "tokens of a sequence", 64, 8, 4096},
     ModelOption{"tie", "1: the head reads the embedding; 0: it has weights of its own", 0, 0, 1},
 };
