@@ -1,9 +1,12 @@
-// How long a training takes: the seconds of a step, measured while it runs.
+// How long a training takes, and how far it goes: what labs that train show in their row of buttons besides the step.
 #pragma once
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
+
+#include "labs/live/recorded_run.h"
 
 namespace fp8lab::live {
 
@@ -27,5 +30,16 @@ class Pace {
 
 // "about 40 s", "about 3 min": to 1 s below 10 s, to 5 s below 100 s, else to minutes.
 std::string about(double seconds);
+
+// "about 40 s left" and what it was computed from; both empty where nothing is known, or the training is at its end.
+struct TimeLeft {
+    std::string words = {}, help = {};
+};
+// `run`: recorded on another machine, or on this one before; null: none. fastest: seconds that a step takes at least,
+// because of a limit of the speed.
+TimeLeft time_left(int step, int steps, const Pace& pace, const RecordedRun* run, double fastest = 0);
+
+// The step of the action "run to 300"; none: another action.
+std::optional<int> run_to_step(std::string_view action);
 
 }  // namespace fp8lab::live

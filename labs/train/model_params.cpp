@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/error.h"
+
 namespace fp8lab::train {
 namespace {
+
+using table::Row;
 
 // Both tasks of this lab have three linear layers (cli.md, "Definitions that results depend on").
 constexpr std::array<std::string_view, 9> kTensors = {"x1",  "w1", "dy1", "x2", "w2",
@@ -16,6 +20,7 @@ constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w,
 constexpr std::array<Size, 4> kSizes = {
     {{kCpuSize, 768, 32}, {"1024", 1024, 4096}, {"4096", 4096, 8192}, {"8192", 8192, 16384}}};
 
+bool delayed(const Params& params) { return parse_recipe(params.arm_b).scale == ScaleSource::delayed; }
 bool narrow(const Recipe& recipe) { return recipe.fwd && width_bits(*recipe.fwd) <= 8; }
 
 // Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
@@ -49,100 +54,107 @@ std::vector<Choice> tensor_choices() {
     return choices;
 }
 
-std::vector<Field> arm_fields(Params& p) {
-    return {
-        choice({.name = "arm_a", .label = "Arm A", .help = "The reference. A change acts at the next step."},
-               &p.arm_a, recipe_choices()),
-        choice(
-            {.name = "arm_b",
-             .label = "Arm B",
-             .help = "The experiment; the settings below are for this arm. A change acts at the next step."},
-            &p.arm_b, recipe_choices()),
-        number({.name = "lr",
+constexpr const char* kNotDelayed =
+    "History, margin and algorithm are settings of delayed scaling. Arm B does not use it.";
+
+void add_arms(Params& p, std::vector<Row>& out) {
+    const bool scaled = delayed(p);
+    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
+    add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference. A change acts at the next step."},
+               &p.arm_a, recipe_choices()));
+    add(choice(
+        {.name = "arm_b",
+         .label = "Arm B",
+         .help = "The experiment; the settings below are for this arm. A change acts at the next step."},
+        &p.arm_b, recipe_choices()));
+    add(number({.name = "lr",
                 .label = "Learning rate",
                 .help = "The same for all arms. A change acts at the next step."},
-               &p.lr, 1e-5, 1, true),
-        integer({.name = "history",
+               &p.lr, 1e-5, 1, true))
+        .note = scaled ? "" : kNotDelayed;
+    add(integer({.name = "history",
                  .label = "History",
                  .te_name = "amax_history_len",
                  .unit = "steps",
                  .help = "How many steps an amax stays in the history. Delayed scaling only; a change acts "
                          "at the next step."},
-                &p.history, 1, 1024, true),
-        integer({.name = "margin",
+                &p.history, 1, 1024, true))
+        .shown = scaled;
+    add(integer({.name = "margin",
                  .label = "Margin",
                  .te_name = "margin",
                  .help = "Powers of two that stay free above the amax: scale = max * 2^-margin / amax. "
                          "Delayed scaling only; a change acts at the next step."},
-                &p.margin, -4, 8),
-        choice({.name = "algo",
+                &p.margin, -4, 8))
+        .shown = scaled;
+    add(choice({.name = "algo",
                 .label = "Algorithm",
                 .te_name = "amax_compute_algo",
                 .help = "The scale is computed from the largest amax of the history, or from the newest. "
                         "Delayed scaling only; a change acts at the next step."},
-               &p.algo, {{"max", "max"}, {"most_recent", "most recent"}}),
-        choice({.name = "tensor",
+               &p.algo, {{"max", "max"}, {"most_recent", "most recent"}}))
+        .shown = scaled;
+    add(choice({.name = "tensor",
                 .label = "Show tensor",
                 .help = "The tensor of the histogram on the right. x: a layer's input, w: its weights, dy: "
                         "the gradient of its output.",
                 .hidden = true,
                 .looks = true},
-               &p.tensor, tensor_choices()),
-    };
+               &p.tensor, tensor_choices()));
 }
 
-std::vector<Field> cast_fields(Params& p) {
-    return {
-        choice({.name = "fwd",
+void add_casts(Params& p, std::vector<Row>& out) {
+    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
+    add(choice({.name = "fwd",
                 .label = "Format of x and w",
                 .te_name = "fp8_format",
                 .help = "The forward format of arm B. A change acts at the next step.",
                 .more = true},
-               &p.fwd, fp8_choices()),
-        choice({.name = "bwd",
+               &p.fwd, fp8_choices()));
+    add(choice({.name = "bwd",
                 .label = "Format of dy",
                 .te_name = "fp8_format",
                 .help = "The backward format of arm B. A change acts at the next step.",
                 .more = true},
-               &p.bwd, fp8_choices()),
-        choice({.name = "round",
+               &p.bwd, fp8_choices()));
+    add(choice({.name = "round",
                 .label = "Rounding",
                 .help = "The rounding of every cast in arm B. A change acts at the next step.",
                 .more = true},
-               &p.round, {{"recipe", "Recipe's"}, {"nearest", "nearest"}, {"stochastic", "stochastic"}}),
-        choice({.name = "overflow",
+               &p.round, {{"recipe", "Recipe's"}, {"nearest", "nearest"}, {"stochastic", "stochastic"}}));
+    add(choice({.name = "overflow",
                 .label = "Overflow",
                 .help = "What a value above the format's largest becomes: that largest value, or Inf or NaN. "
                         "A change acts at the next step.",
                 .more = true},
-               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}),
-        choice({.name = "master",
+               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}));
+    add(choice({.name = "master",
                 .label = "Master weights",
                 .help = "FP32: FP32 weights beside the FP8 copy. none: the E4M3 codes are the weights. A "
                         "change acts at the next step.",
                 .more = true},
-               &p.master, {{"fp32", "FP32"}, {"none", "none"}}),
-        choice({.name = "round_update",
+               &p.master, {{"fp32", "FP32"}, {"none", "none"}}));
+    add(choice({.name = "round_update",
                 .label = "Weight update",
                 .help = "How the update is rounded where there are no master weights. A change acts at the "
                         "next step.",
                 .more = true},
-               &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}),
-        text({.name = "options",
+               &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}));
+    add(text({.name = "options",
               .label = "Options of the recipe",
               .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1. A change acts at the "
                       "next step.",
               .more = true},
-             &p.options),
-        integer({.name = "interval",
+             &p.options));
+    add(integer({.name = "interval",
                  .label = "Interval",
                  .te_name = "interval",
                  .unit = "steps",
                  .help = "The scale is recomputed after this many steps. Delayed scaling only; a change acts "
                          "at the next step.",
                  .more = true},
-                &p.interval, 1, 256, true),
-    };
+                &p.interval, 1, 256, true))
+        .shown = delayed(p);
 }
 
 std::vector<Choice> size_choices() {
@@ -151,59 +163,59 @@ std::vector<Choice> size_choices() {
     return choices;
 }
 
-std::vector<Field> run_fields(Params& p) {
-    return {
-        choice({.name = "backend",
+void add_training(Params& p, std::vector<Row>& out) {
+    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
+    add(choice({.name = "backend",
                 .label = "Backend",
                 .help = "Where the training runs; auto: on the GPU if there is one. A change acts on Reset.",
                 .more = true},
-               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}),
-        choice({.name = "task",
+               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}));
+    add(choice({.name = "task",
                 .label = "Task",
                 .help = "teacher: regression on the outputs of a fixed network. spiral: classification of "
                         "two spirals, with a picture of the boundary. noise: random data through a wider "
                         "network with GELU, far slower. A change acts on Reset.",
                 .more = true},
-               &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}),
-        choice({.name = "size",
+               &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}));
+    add(choice({.name = "size",
                 .label = "Size",
                 .help = "The layers of the task noise. Those above 768 need the GPU. A change acts on Reset.",
                 .more = true},
-               &p.size, size_choices()),
-        choice({.name = "arm_c",
+               &p.size, size_choices()))
+        .shown = p.task == "noise";
+    add(choice({.name = "arm_c",
                 .label = "Arm C",
                 .help = "A third recipe beside the two. Adding or removing it acts on Reset.",
                 .more = true},
-               &p.arm_c, recipe_choices({{"none", "None"}})),
-        choice({.name = "schedule",
+               &p.arm_c, recipe_choices({{"none", "None"}})));
+    add(choice({.name = "schedule",
                 .label = "Schedule",
                 .help = "The schedule of the learning rate. A change acts on Reset.",
                 .more = true},
-               &p.schedule, {{"constant", "constant"}, {"cosine", "cosine"}}),
-        integer({.name = "steps",
+               &p.schedule, {{"constant", "constant"}, {"cosine", "cosine"}}));
+    add(integer({.name = "steps",
                  .label = "Steps",
                  .help = "The length of the training. A change acts on Reset.",
                  .more = true},
-                &p.steps, 10, 100000, true),
-        integer({.name = "batch",
+                &p.steps, 10, 100000, true));
+    add(integer({.name = "batch",
                  .label = "Batch",
                  .help = "Samples per step. A change acts on Reset.",
                  .more = true},
-                &p.batch, 1, 32768, true),
-        integer({.name = "seed",
+                &p.batch, 1, 32768, true));
+    add(integer({.name = "seed",
                  .label = "Seed",
                  .help = "The seed of the initial weights and of the batches. A change acts on Reset.",
                  .more = true},
-                &p.seed, 0, 9999),
-        number({.name = "speed_limit",
+                &p.seed, 0, 9999));
+    add(number({.name = "speed_limit",
                 .label = "Speed",
                 .unit = "steps/s",
                 .help = "The most steps per second in a window, so that there is time to change a control; "
                         "0: no limit. run and train have no limit. A change acts at once.",
                 .hidden = true,
                 .looks = true},
-               &p.speed_limit, 0, 1000),
-    };
+               &p.speed_limit, 0, 1000));
 }
 
 }  // namespace
@@ -237,11 +249,18 @@ TrainSpec spec_of(const Params& params) {
     return spec;
 }
 
-std::vector<Field> fields_of(Params& params) {
-    std::vector<Field> all = arm_fields(params);
-    for (Field& field : cast_fields(params)) all.push_back(std::move(field));
-    for (Field& field : run_fields(params)) all.push_back(std::move(field));
+std::vector<Row> rows_of(Params& params) {
+    std::vector<Row> all;
+    add_arms(params, all);
+    add_casts(params, all);
+    add_training(params, all);
     return all;
+}
+
+void check_cpu(const TrainSpec& spec) {
+    if (spec.task == TaskKind::noise && spec.layers.front() != kSizes.front().width)
+        throw Error(ErrorKind::backend, fmt::format("Size {}", fmt::join(spec.layers, "-")),
+                    "is offered on the GPU only. Choose another size, or the GPU as backend.");
 }
 
 MlpTensor shown_tensor(const Params& params) {

@@ -2,6 +2,7 @@
 // field table that edits them.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "core/base/fields.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/nn/trainer.h"
+#include "labs/table/row.h"
 
 namespace fp8lab::train {
 
@@ -29,6 +31,7 @@ struct Params {
     int seed = 1, batch = 256, steps = 2000;
     double speed_limit = 200;    // steps per second, 0: none; held in a window only
     std::string tensor = "dy1";  // the tensor whose histogram is shown
+    bool operator==(const Params&) const = default;
 };
 
 // The sizes of task noise, smallest first: D-4D-D and the batch that fills a GPU with it.
@@ -45,9 +48,13 @@ inline constexpr std::string_view kCpuSize = "768";  // the only one that is off
 std::vector<Recipe> arms_of(const Params& params);
 TrainSpec spec_of(const Params& params);
 
-// The table in the order of the panel: arms and scaling, how arm B casts, the training itself. Each help line
-// ends with when the setting acts.
-std::vector<Field> fields_of(Params& params);
+// Throws Error{backend} for a size that is offered on the GPU only.
+void check_cpu(const TrainSpec& spec);
+
+// The table: arms and scaling, how arm B casts, the training itself. Each help line ends with when the setting acts.
+std::vector<table::Row> rows_of(Params& params);
+inline constexpr std::array<std::string_view, 8> kOnReset = {"backend",  "task",  "size",  "arm_c",
+                                                             "schedule", "steps", "batch", "seed"};
 
 MlpTensor shown_tensor(const Params& params);
 

@@ -52,24 +52,23 @@ void add_lost(std::vector<Metric>& metrics, const std::string& pattern, double l
 }  // namespace
 
 Picture TrainLab::picture(const TrainSpec& spec) const {
-    std::vector<std::pair<std::string, std::string>> parameters = {
-        {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec)},
-        {"provenance", provenance_text(history_, spec)},
-        {"steps done", std::to_string(history_.steps())}};
     std::vector<int> poisoned;
-    for (const Change& change : changes_) {
-        parameters.emplace_back("changed after step " + std::to_string(change.step), change.what);
-        if (change.located) poisoned.push_back(change.step);
-    }
+    for (const Poisoned& one : poisoned_)
+        if (one.located) poisoned.push_back(changes_[one.change].step);
     std::vector<ControlMark> moved;
     for (const Moved& control : moved_) moved.push_back(control.mark);
-    return {history_, spec, shown_tensor(), std::move(parameters), std::move(poisoned), std::move(moved)};
+    return {history_,
+            spec,
+            shown_tensor(),
+            parameters(provenance_text(history_, spec)),
+            std::move(poisoned),
+            std::move(moved)};
 }
 
 std::vector<Figure> TrainLab::figures() const {
     const TrainSpec now = spec();
     std::vector<Figure> all = train::figures(picture(now));
-    if (failed()) all.front().title = status_.message;  // what was reached stays on the stage
+    if (failed()) all.front().title = status().message;  // what was reached stays on the stage
     if (history_.steps() == 0 || !message().empty()) return all;
     return of_seed(static_cast<int>(now.seed), std::move(all),
                    {"loss", "gap", "underflow", "lost-l1", "lost-energy"});
@@ -133,7 +132,7 @@ std::vector<Metric> TrainLab::metrics() const {
             all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
         }
     }
-    all.push_back({.name = "steps_per_second", .value = status_.steps_per_second, .unit = "steps/s"});
+    all.push_back({.name = "steps_per_second", .value = status().steps_per_second, .unit = "steps/s"});
     return all;
 }
 
@@ -179,11 +178,6 @@ double TrainLab::ms_per_step(std::size_t arm) const {
     return *middle;
 }
 
-live::ShippedRun TrainLab::recorded_run() const {
-    const bool shown = history_.steps() == 0 && params_.task == defaults_.task;
-    return shown ? live::shipped_run("train") : live::ShippedRun{};
-}
-
 std::vector<Figure> TrainLab::recorded_curves() const {
     const auto run = recorded_run().run;
     if (!run) return {};
@@ -191,28 +185,8 @@ std::vector<Figure> TrainLab::recorded_curves() const {
     recorded.arms = run->arms;
     recorded.steps = run->steps();
     std::vector<Figure> out = curves({run->history, recorded, {}, {}, {}, {}});
-    out.front().title = finding(picture(spec()));
+    out.front().title = finding();
     return out;
-}
-
-std::string TrainLab::recorded_words() const { return recorded_run().words(); }
-
-live::TimeLeft TrainLab::time_left() const {
-    const double limit = wake_ ? params_.speed_limit : 0;
-    return live::time_left(history_.steps(), spec().steps, pace_, recorded_run().run.get(),
-                           limit > 0 ? 1 / limit : 0);
-}
-
-std::string TrainLab::preparing() const {
-    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
-}
-
-std::string TrainLab::message() const {
-    if (failed()) return status_.message;
-    for (const ArmTrack& arm : history_.arms()) {
-        if (arm.stopped) return finding(picture(spec()));
-    }
-    return {};
 }
 
 std::string TrainLab::verdict() const {
@@ -227,14 +201,5 @@ std::string TrainLab::verdict() const {
         format_number(worst->underflow_mean_pct(), 3, true), worst->spec.name,
         share.empty() ? "" : ": " + share);
 }
-
-std::string TrainLab::command() const {
-    std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec_of(params_));
-    for (const Change& change : changes_)
-        text += fmt::format("\n# changed after step {}: {}", change.step, change.what);
-    return text;
-}
-
-std::string TrainLab::transformer_engine() const { return transformer_engine_code(spec().arms.at(1)); }
 
 }  // namespace fp8lab::train

@@ -121,9 +121,9 @@ std::string TransformerLab::block_title() const {
                        gap_known ? ", " + live::signed_percent(gap_pct()) + " of the loss" : "");
 }
 
-std::string TransformerLab::loss_title() const {
+std::string TransformerLab::finding() const {
     const auto arm_looks = looks();
-    if (failed()) return status_.message;
+    if (failed()) return status().message;
     if (step() == 0) return "Run it and watch whether the curves stay together";
     for (std::size_t i = 0; i < history_.arms().size(); ++i)
         if (const auto& stopped = history_.arms()[i].stopped)
@@ -177,7 +177,7 @@ Figure TransformerLab::block_figure() const {
 Figure TransformerLab::loss_figure(const live::History& history,
                                    const std::vector<ArmLook>& arm_looks) const {
     Figure figure{
-        .id = "loss", .title = loss_title(), .subtitle = "thin: each batch   thick: mean of the last 50"};
+        .id = "loss", .title = finding(), .subtitle = "thin: each batch   thick: mean of the last 50"};
     figure.x = step_axis();
     figure.y = {.label = "loss", .scale = Scale::log10};
     const auto& arms = history.arms();
@@ -244,25 +244,16 @@ Figure TransformerLab::histogram() const {
     return figure;
 }
 
-std::vector<std::pair<std::string, std::string>> TransformerLab::parameters() const {
-    std::vector<std::pair<std::string, std::string>> out = {
-        {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec())},
-        {"provenance", std::string(to_string(provenance()))},
-        {"steps done", std::to_string(step())}};
-    if (const std::string gpu = device(); !gpu.empty()) out.emplace_back("device", gpu);
-    for (const Change& change : changes_)
-        out.emplace_back("changed after step " + std::to_string(change.step), change.what);
-    if (const auto aligned = aligned_at())
-        out.emplace_back("channel aligned after step", std::to_string(*aligned));
-    return out;
-}
-
 std::vector<Figure> TransformerLab::figures() const {
     const auto arm_looks = looks();
     std::vector<Figure> all = {block_figure(), loss_figure(history_, arm_looks),
                                gap_figure(history_, arm_looks), histogram()};
     if (live::has_costs(history_)) all.push_back(live::step_figure(history_, arm_looks));
-    for (Figure& figure : all) figure.parameters = parameters();
+    auto told = parameters(std::string(to_string(provenance())));
+    if (const std::string gpu = device(); !gpu.empty()) told.insert(told.begin() + 3, {"device", gpu});
+    if (const auto aligned = aligned_at())
+        told.emplace_back("channel aligned after step", std::to_string(*aligned));
+    for (Figure& figure : all) figure.parameters = told;
     if (step() == 0 || !message().empty()) return all;
     return of_seed(static_cast<int>(spec().seed), std::move(all), {"block", "loss", "gap"});
 }

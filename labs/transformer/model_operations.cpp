@@ -10,19 +10,19 @@
 namespace fp8lab::transformer {
 namespace {
 
-struct Row {
+struct OperationRow {
     std::string_view id, name, short_name;
     std::string_view gemm = {};  // without its block
 };
-constexpr std::array<Row, kOperations> kRows = {{{"norm1", "RMSNorm", "norm"},
-                                                 {"qkv", "QKV", "QKV", "qkv"},
-                                                 {"attention", "attention", "attn", "attention"},
-                                                 {"out", "out", "out", "out"},
-                                                 {"norm2", "RMSNorm", "norm"},
-                                                 {"gate_up", "gate · up", "g · u", "gate_up"},
-                                                 {"swiglu", "SwiGLU", "SwiG"},
-                                                 {"down", "down", "down", "down"},
-                                                 {"head", "LM head", "head", "head"}}};
+constexpr std::array<OperationRow, kOperations> kRows = {{{"norm1", "RMSNorm", "norm"},
+                                                          {"qkv", "QKV", "QKV", "qkv"},
+                                                          {"attention", "attention", "attn", "attention"},
+                                                          {"out", "out", "out", "out"},
+                                                          {"norm2", "RMSNorm", "norm"},
+                                                          {"gate_up", "gate · up", "g · u", "gate_up"},
+                                                          {"swiglu", "SwiGLU", "SwiG"},
+                                                          {"down", "down", "down", "down"},
+                                                          {"head", "LM head", "head", "head"}}};
 
 // NaN only where both are.
 double larger(double a, double b) { return std::fmax(a, b); }
@@ -73,7 +73,7 @@ double weight_of(const ModelPlan& plan, std::size_t gemm, int context) {
 std::vector<Operation> operations(int block, const ModelPlan& plan, const Recipe& recipe,
                                   const Health& health) {
     std::vector<Operation> all;
-    for (const Row& row : kRows) {
+    for (const OperationRow& row : kRows) {
         const bool wide = recipe.out == OutType::bf16;
         Operation op{.id = row.id,
                      .name = row.name,

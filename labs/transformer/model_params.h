@@ -1,6 +1,7 @@
 // The settings of L13 as data: their values, the recipes and the TrainSpec that follow from them, and the field table.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "core/base/fields.h"
 #include "core/nn/model.h"
 #include "core/nn/train_spec.h"
+#include "labs/table/row.h"
 
 namespace fp8lab::transformer {
 
@@ -32,7 +34,9 @@ struct Params {
 std::string arm_b_text(const Params& params);
 // Throws usage_error for arms that the model cannot train: attention in FP8 with blocks of 128.
 TrainSpec spec_of(const Params& params);
-std::vector<Field> fields_of(Params& params);
+std::vector<table::Row> rows_of(Params& params);
+inline constexpr std::array<std::string_view, 5> kOnReset = {"backend", "task", "batch", "seed",
+                                                             "align_step"};
 
 // The tensors that can be selected: those of the linear layers, of attention and of the head.
 const std::vector<std::string>& tensor_names();

@@ -192,11 +192,6 @@ std::shared_ptr<const Shipped> TransformerLab::recorded() const {
     return any ? all : nullptr;
 }
 
-live::ShippedRun TransformerLab::recorded_run() const {
-    const bool shown = step() == 0 && params_.task == defaults_.task;
-    return shown ? live::shipped_run("transformer") : live::ShippedRun{};
-}
-
 std::vector<Figure> TransformerLab::recorded_curves() const {
     const auto run = recorded_run().run;
     if (!run) return {};
@@ -204,35 +199,15 @@ std::vector<Figure> TransformerLab::recorded_curves() const {
     return {loss_figure(run->history, arm_looks), gap_figure(run->history, arm_looks)};
 }
 
-std::string TransformerLab::recorded_words() const { return recorded_run().words(); }
-
-live::TimeLeft TransformerLab::time_left() const {
-    return live::time_left(step(), kSteps, pace_, recorded_run().run.get());
-}
-
-std::string TransformerLab::preparing() const {
-    return status_.preparing.empty() ? "" : "Preparing " + status_.preparing;
-}
-
-std::string TransformerLab::message() const {
-    if (failed()) return status_.message;
-    const bool stopped = std::ranges::any_of(
-        history_.arms(), [](const live::ArmTrack& arm) { return arm.stopped.has_value(); });
-    return stopped ? loss_title() : "";
-}
-
 std::string TransformerLab::command() const {
-    std::string text = "fp8lab train " + command_line(run_ ? first_spec_ : spec());
-    for (const Change& change : changes_)
-        text += fmt::format("\n# changed after step {}: {}", change.step, change.what);
+    std::string text = Session::command();
     if (const auto aligned = aligned_at())
         text += fmt::format("\n# a channel of SwiGLU was aligned after step {}", *aligned);
     return text;
 }
 
 std::string TransformerLab::transformer_engine() const {
-    const Recipe& recipe = spec().arms.at(1);
-    const std::string code = transformer_engine_code(recipe);
+    const std::string code = Session::transformer_engine();
     if (code.starts_with('#')) return code;
     return fmt::format(
         "recipe = {}\n"

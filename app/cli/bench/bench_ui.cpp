@@ -24,8 +24,7 @@
 #include "core/files/folders.h"
 #include "core/files/progress_line.h"
 #include "core/threads/parallel.h"
-#include "labs/train/model.h"
-#include "labs/transformer/model.h"
+#include "labs/live/session.h"
 #include "labs/ui/plot/plot.h"
 
 namespace fp8lab::cli {
@@ -123,7 +122,7 @@ Json measure_idle(WindowLoop& loop) {
 }
 
 // The training's step now: the first update() takes a snapshot that may be old, and asks for a new one.
-int current_step(train::TrainLab& lab) {
+int current_step(live::Session& lab) {
     lab.update();
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     lab.update();
@@ -131,7 +130,7 @@ int current_step(train::TrainLab& lab) {
 }
 
 // On a GPU a network that keeps it busy.
-void prepare(train::TrainLab& lab, const std::string& backend) {
+void prepare(live::Session& lab, const std::string& backend) {
     std::vector<std::string> settings = {"steps=100000"};
     if (!backend.empty()) settings.push_back("backend=" + backend);
     if (backend == "cuda") settings.insert(settings.end(), {"task=noise", "size=4096"});
@@ -139,14 +138,14 @@ void prepare(train::TrainLab& lab, const std::string& backend) {
         set_field(lab.fields(), setting);
         lab.update();
     }
-    lab.restart();
-    lab.start();
+    lab.act("restart");
+    lab.act("run");
     for (; current_step(lab) == 0; end_if_interrupted())  // its tensors, plans and graphs come first
         if (lab.failed()) throw Error{ErrorKind::failed, "bench ui", lab.status().message};
 }
 
 // Steps a second while `pass` lets the time go by.
-double steps_per_second(train::TrainLab& lab, const std::function<void(double seconds)>& pass) {
+double steps_per_second(live::Session& lab, const std::function<void(double seconds)>& pass) {
     const int before = current_step(lab);
     int after = before;
     const double ms = time_ms([&] {
@@ -174,10 +173,11 @@ void bring_back(WindowLoop& loop) {
 // The window on the training, on home, and away, each round beginning with another of them, so that neither a
 // busy machine nor the training's age favours one.
 Json measure_training(WindowLoop& loop, const std::string& backend, int repeats) {
-    const auto alone = std::make_unique<train::TrainLab>();
+    const auto made = find_lab("train").make();
+    live::Session& alone = live::session_of(*made);
     loop.shell().open("train");
     loop.shell().show(Tab::explore);
-    auto& lab = dynamic_cast<train::TrainLab&>(*loop.shell().lab());
+    auto& lab = live::session_of(*loop.shell().lab());
     const auto in_window = [&] {
         return steps_per_second(lab, [&](double seconds) { pass_time(loop, seconds); });
     };
@@ -186,9 +186,9 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
     double frames_per_second = 0;
     bool iconified = true;
     for (int round = 0; round < kRounds; ++round) {
-        prepare(*alone, backend);
-        without.push_back(steps_per_second(*alone, sleep_for));
-        alone->pause();
+        prepare(alone, backend);
+        without.push_back(steps_per_second(alone, sleep_for));
+        alone.pause();
         prepare(lab, backend);
         for (int turn = 0; turn < 3; ++turn) {
             const int place = (round + turn) % 3;
@@ -220,7 +220,7 @@ Json measure_training(WindowLoop& loop, const std::string& backend, int repeats)
 Json measure_transformer(WindowLoop& loop, int repeats) {
     loop.shell().open("transformer");
     loop.shell().show(Tab::explore);
-    auto& lab = dynamic_cast<transformer::TransformerLab&>(*loop.shell().lab());
+    auto& lab = live::session_of(*loop.shell().lab());
     const Json beside = time_frames_beside(loop, lab, repeats);
     lab.act("restart");
     lab.act("run");

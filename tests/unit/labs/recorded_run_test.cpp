@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/train_spec.h"
-#include "labs/live/transport.h"
+#include "labs/live/pace.h"
 #include "labs/train/model.h"
 #include "labs/transformer/model.h"
 
@@ -58,7 +58,7 @@ TEST_CASE(
     REQUIRE(curves.size() == 2);
     CHECK(curves[0].id == "loss");
     CHECK(curves[1].id == "gap");
-    CHECK(curves[0].title == lab.loss_title());  // what to do, and not what was recorded
+    CHECK(curves[0].title == lab.finding());  // what to do, and not what was recorded
     CHECK(lab.recorded_words().starts_with("recorded, seed 1, on "));
     CHECK(lab.step() == 0);
     CHECK(lab.record().empty());

@@ -187,9 +187,9 @@ TEST_CASE("a reset waits neither for a GPU that prepares itself nor for its last
     std::promise<void> ready;
     GpuLab lab(test::fake_backends(
         {.prepare = [go = ready.get_future().share()](const Preparation&) { go.wait(); }}));
-    lab.start();
+    lab.run();
     lab.restart();  // would never return
-    lab.start();
+    lab.run();
     lab.restart();
     CHECK(lab.step() == 0);
     ready.set_value();
@@ -204,7 +204,7 @@ TEST_CASE("what a GPU prepares is told while it lasts") {
         go.wait();
     }}));
     CHECK(lab.preparing().empty());
-    lab.start();
+    lab.run();
     for (int ms = 0; ms < 20'000 && lab.preparing().empty(); ++ms) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         lab.update();

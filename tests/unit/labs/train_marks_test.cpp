@@ -16,7 +16,7 @@ using test::small_lab;
 TEST_CASE("the speed limit is for a window: without one, and in advance(), a training does not wait") {
     // At one step in 1,000 seconds none of these would end.
     auto headless = small_lab({"steps=30", "speed_limit=0.001"});
-    headless->start();
+    headless->run();
     for (int i = 0; i < 10000 && !headless->finished(); ++i) {
         headless->update();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -27,7 +27,7 @@ TEST_CASE("the speed limit is for a window: without one, and in advance(), a tra
     watched->set_wake([] {});
     watched->advance(30);
     CHECK(watched->step() == 30);
-    watched->start();
+    watched->run();
     for (int i = 0; i < 100; ++i) {
         watched->update();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

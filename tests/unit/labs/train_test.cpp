@@ -273,7 +273,7 @@ TEST_CASE("a training that becomes non-finite pauses, names the tensor and keeps
 TEST_CASE("a poisoned batch is marked at the step in which it came, in a running training too") {
     auto lab = small_lab({"steps=4000", "batch=1", "speed_limit=200"});
     lab->set_wake([] {});  // there is a window: the speed limit holds
-    lab->start();
+    lab->run();
     watch(*lab, [&] { return lab->step() > 20; });
     lab->poison();
     const auto marks = [&] {
@@ -296,7 +296,7 @@ TEST_CASE("run, pause and run-to act on the live training, which ends as done") 
     auto lab = small_lab({"steps=5000", "batch=1"});
     int wakes = 0;
     lab->set_wake([&wakes] { ++wakes; });
-    lab->start();
+    lab->run();
     watch(*lab, [&] { return lab->step() > 3; });
     lab->pause();
     watch(*lab, [&] { return lab->status().state == RunState::paused; });
@@ -311,7 +311,7 @@ TEST_CASE("run, pause and run-to act on the live training, which ends as done") 
     watch(*lab, [&] { return lab->step() == 13; });
     set_field(lab->fields(), "steps=20");
     lab->restart();
-    lab->start();
+    lab->run();
     watch(*lab, [&] { return lab->finished() && lab->step() == 20; });
 }
 
