@@ -13,15 +13,6 @@
 namespace fp8lab::train {
 namespace {
 
-AxisSpec step_axis(const TrainSpec& spec) { return {.label = "step", .range = Range{0, double(spec.steps)}}; }
-
-// A dotted line through the figures that share the steps, while there are steps to come.
-void add_now(Figure& figure, const Picture& picture) {
-    if (picture.history.steps() == 0 || picture.history.steps() >= picture.spec.steps) return;
-    figure.vline("now", picture.history.steps() - 1,
-                 {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
-}
-
 // ---- loss ----
 
 void add_poison(Figure& figure, const Picture& picture) {
@@ -57,78 +48,35 @@ void add_moved(Figure& figure, const Picture& picture, bool with_words) {
 Figure loss_figure(const Picture& picture) {
     Figure figure{
         .id = "loss", .title = finding(picture), .subtitle = "thin: each batch   thick: mean of the last 50"};
-    figure.x = step_axis(picture.spec);
+    figure.x = step_axis(picture.spec.steps);
     figure.y = {.label = "loss", .scale = Scale::log10, .range = {}};
     if (picture.history.steps() == 0) figure.y.range = Range{0.02, 2};
-    const auto& arms = picture.history.arms();
-    const auto looks = arm_looks(picture.spec.arms);
-    for (std::size_t i = arms.size(); i-- > 0;) {
-        figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
-                    arms[i].loss.data(),
-                    {.color = {looks[i].role, Tone::line, 0.2F}, .width = 1, .in_legend = false});
-    }
-    for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes lie on top
-        const bool ended = arms[i].stopped.has_value();
-        const std::string value = ended ? "NaN" : loss_text(arms[i].mean.last());
-        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
-                    {.color = {looks[i].role},
-                     .width = looks[i].width,
-                     .dash = looks[i].dash,
-                     .in_legend = false,
-                     .end_label = looks[i].name + " " + value});
-    }
-    // At least a factor of four, or the noise of the first steps would fill the plot.
-    if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 4 * shown.lo)
-        figure.y.range = Range{shown.hi / 4, shown.hi};
+    add_losses(figure, picture.history, arm_looks(picture.spec.arms), 0.2F);
+    widen(figure, 4);
     add_moved(figure, picture, true);
     add_poison(figure, picture);
-    add_now(figure, picture);
+    add_now(figure, picture.history.steps(), picture.spec.steps);
     return figure;
 }
 
 // ---- gap ----
 
-// Range of the gap axis: the pass band and the curve, the noise of the first steps left out.
-Range gap_range(const History& history) {
-    Range range{-1.5, 6.5};
-    for (const ArmTrack& arm : history.arms()) {
-        const auto gaps = arm.gap_pct.values();
-        for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
-            if (!std::isfinite(gaps[i])) continue;
-            range.lo = std::min(range.lo, 1.35 * gaps[i]);
-            range.hi = std::max(range.hi, 1.35 * gaps[i]);
-        }
-    }
-    return range;
-}
-
-// "FP8 is 3.49 % above BF16"; from a factor of two on, "FP8's loss is 12 times BF16's".
+// As live::gap_sentence(); from a factor of two on, "FP8's loss is 12 times BF16's".
 std::string gap_sentence(const Picture& picture, std::size_t arm) {
     const auto looks = arm_looks(picture.spec.arms);
     const double gap = gap_pct(picture.history, arm);
-    if (gap >= 100) {
-        return fmt::format("{}\u2019s loss is {} times {}\u2019s", looks[arm].name,
-                           format_number(1 + gap / 100, 2, true), looks[0].name);
-    }
-    return fmt::format("{} is {} % {} {}", looks[arm].name, percent_text(gap), gap < 0 ? "below" : "above",
-                       looks[0].name);
-}
-
-std::string gap_title(const Picture& picture) {
-    return std::isfinite(gap_pct(picture.history, 1)) ? gap_sentence(picture, 1) : "Gap of the losses";
+    if (!(gap >= 100)) return live::gap_sentence(looks, arm, gap);
+    return fmt::format("{}\u2019s loss is {} times {}\u2019s", looks[arm].name,
+                       format_number(1 + gap / 100, 2, true), looks[0].name);
 }
 
 Figure gap_figure(const Picture& picture) {
     const auto looks = arm_looks(picture.spec.arms);
     const auto& arms = picture.history.arms();
-    Figure figure{.id = "gap", .title = gap_title(picture), .subtitle = "means of the last 100 steps"};
-    figure.x = step_axis(picture.spec);
-    figure.y = {.label = "gap %", .range = gap_range(picture.history)};
-    // A band that is too low for its words would have the curve run through them.
-    const bool high = 2 * kPassGapPct > 0.2 * (figure.y.range->hi - figure.y.range->lo);
-    figure.yspan(high ? "shaded: within 5 %, the limit of the exercises" : "", -kPassGapPct, kPassGapPct,
-                 {.color = {Role::e4m3}});
-    figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    const bool known = std::isfinite(gap_pct(picture.history, 1));
+    Figure figure = live::gap_figure(
+        known ? gap_sentence(picture, 1) : "Gap of the losses", picture.spec.steps, picture.history,
+        {-1.5, 6.5}, {-kPassGapPct, kPassGapPct}, "shaded: within 5 %, the limit of the exercises");
     for (std::size_t i = arms.size(); i-- > 1;) {
         const double gap = gap_pct(picture.history, i);
         std::string label = std::isfinite(gap) ? signed_percent(gap) : "";
@@ -145,7 +93,7 @@ Figure gap_figure(const Picture& picture) {
         figure.xspan("batch \u00d7 1000 is in this mean##" + std::to_string(step), step,
                      step + double(kTailSteps), {.color = {Role::sat}});
     add_moved(figure, picture, false);
-    add_now(figure, picture);
+    add_now(figure, picture.history.steps(), picture.spec.steps);
     return figure;
 }
 
@@ -156,7 +104,7 @@ using Column = Growing TensorTrack::*;
 Figure tensor_figure(const Picture& picture, std::string id, std::string title, AxisSpec y, Column steps,
                      Column column) {
     Figure figure{.id = std::move(id), .title = std::move(title)};
-    figure.x = step_axis(picture.spec);
+    figure.x = step_axis(picture.spec.steps);
     figure.y = std::move(y);
     const auto& arms = picture.history.arms();
     if (arms.empty()) return figure;
@@ -214,13 +162,8 @@ Figure boundary_figure(const Picture& picture, std::size_t arm, const std::vecto
 
 std::string finding(const Picture& picture) {
     const auto& arms = picture.history.arms();
-    const auto looks = arm_looks(picture.spec.arms);
-    if (picture.history.steps() == 0) return "Run it and watch whether the curves stay together";
-    for (std::size_t i = 0; i < arms.size(); ++i) {
-        if (!arms[i].stopped) continue;
-        return fmt::format("{} stopped at step {}: {} is not finite", looks[i].name, arms[i].stopped->step,
-                           arms[i].stopped->tensor);
-    }
+    if (std::string state = state_sentence(picture.history, arm_looks(picture.spec.arms)); !state.empty())
+        return state;
     for (std::size_t i = 1; i < arms.size(); ++i) {
         if (!(std::abs(gap_pct(picture.history, i)) <= kPassGapPct)) return gap_sentence(picture, i);
     }
@@ -266,18 +209,6 @@ std::vector<Figure> figures(const Picture& picture) {
     if (has_costs(picture.history)) all.push_back(step_figure(picture.history, looks));
     for (Figure& figure : all) figure.parameters = picture.parameters;
     return all;
-}
-
-Figure loss_thumbnail(const Picture& picture) {
-    Figure figure{.id = "thumbnail", .title = {}};
-    figure.y.scale = Scale::log10;
-    const auto looks = arm_looks(picture.spec.arms);
-    for (std::size_t i = picture.history.arms().size(); i-- > 0;) {
-        const ArmTrack& arm = picture.history.arms()[i];
-        figure.line(looks[i].name, arm.step.data(), arm.mean.data(),
-                    {.color = {looks[i].role}, .width = looks[i].width, .dash = looks[i].dash});
-    }
-    return figure;
 }
 
 }  // namespace fp8lab::train

@@ -8,6 +8,7 @@
 #include "core/figure/figure.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/nn/train_spec.h"
+#include "labs/live/curves.h"
 #include "labs/live/histogram.h"
 #include "labs/live/history.h"
 #include "labs/live/looks.h"
@@ -38,7 +39,6 @@ struct Picture {
 
 // "loss" "gap" "histogram" "amax" "scale" "underflow" "lost-l1" "lost-energy", then for spiral "boundary-a" "boundary-b" ...
 std::vector<Figure> figures(const Picture& picture);
-Figure loss_thumbnail(const Picture& picture);
 
 // The sentence over the loss: "The two curves stay together".
 std::string finding(const Picture& picture);

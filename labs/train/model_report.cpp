@@ -9,6 +9,7 @@
 
 #include "core/base/units.h"
 #include "labs/live/cost.h"
+#include "labs/live/metrics.h"
 #include "labs/seeded.h"
 #include "labs/train/model.h"
 
@@ -28,25 +29,47 @@ std::string provenance_text(const History& history, const TrainSpec& spec) {
 }
 
 // What a step of the arm costs, measured on a GPU only.
-void add_cost(std::vector<Metric>& metrics, const History& history, std::size_t index) {
+void add_cost(MetricList& list, const History& history, std::size_t index) {
     const auto& cost = history.arms()[index].cost;
     if (!cost) return;
     const std::string arm(1, "abc"[index]);
-    metrics.push_back({.name = "step_q1_ms_" + arm, .value = cost->step_q1_ms, .unit = "ms"});
-    metrics.push_back({.name = "step_q3_ms_" + arm, .value = cost->step_q3_ms, .unit = "ms"});
-    metrics.push_back({.name = "tflops_" + arm, .value = tflops(*cost), .unit = "TFLOP/s"});
-    metrics.push_back({.name = "memory_" + arm, .value = cost->memory_bytes, .unit = "bytes"});
+    list.number("step_q1_ms_" + arm, cost->step_q1_ms, "ms");
+    list.number("step_q3_ms_" + arm, cost->step_q3_ms, "ms");
+    list.number("tflops_" + arm, tflops(*cost), "TFLOP/s");
+    list.number("memory_" + arm, cost->memory_bytes, "bytes");
     if (const auto speedup = index > 0 ? speedup_of(history, index) : std::nullopt)
-        metrics.push_back({.name = "speedup_" + arm, .value = speedup->ratio});
+        list.number("speedup_" + arm, speedup->ratio);
 }
 
 // The two metrics of lost mass, their names made from `pattern`; absent where they are not known: a record of
 // before has none.
-void add_lost(std::vector<Metric>& metrics, const std::string& pattern, double l1, double energy) {
+void add_lost(MetricList& list, const std::string& pattern, double l1, double energy) {
     for (const auto& [part, value] : {std::pair{"l1", l1}, {"energy", energy}})
-        if (!std::isnan(value))
-            metrics.push_back(
-                {.name = fmt::format(fmt::runtime(pattern), part), .value = value, .unit = "%"});
+        if (!std::isnan(value)) list.number(fmt::format(fmt::runtime(pattern), part), value, "%");
+}
+
+// Of the experiment: the worst gradient, the tensor that is shown, and the health table.
+void add_health(MetricList& list, const ArmTrack& arm, TensorId shown_id) {
+    if (const TensorTrack* worst = arm.worst_gradient()) {
+        list.number("worst_underflow_pct", worst->underflow_mean_pct(), "%");
+        list.word("worst_underflow_tensor", worst->spec.name);
+        add_lost(list, "worst_lost_{}_pct", worst->lost_l1_mean_pct(), worst->lost_energy_mean_pct());
+    }
+    if (const TensorTrack* shown = arm.find(shown_id); shown && shown->measured > 0) {
+        list.number("shown_underflow_pct", shown->underflow_pct.last(), "%");
+        add_lost(list, "shown_lost_{}_pct", shown->lost_l1_pct.last(), shown->lost_energy_pct.last());
+    }
+    list.number("overflow_steps", arm.overflow_steps());
+    for (const TensorTrack& tensor : arm.tensors) {
+        if (!tensor.applies()) continue;
+        const std::string& id = tensor.spec.name;
+        list.number("amax_" + id, tensor.amax.last());
+        list.number("scale_" + id, tensor.scale.last());
+        if (tensor.measured == 0) continue;
+        list.number("underflow_pct_" + id, tensor.underflow_mean_pct(), "%");
+        add_lost(list, "lost_{}_pct_" + id, tensor.lost_l1_mean_pct(), tensor.lost_energy_mean_pct());
+        list.number("overflow_steps_" + id, double(tensor.overflow_at.size()));
+    }
 }
 
 }  // namespace
@@ -75,7 +98,7 @@ std::vector<Figure> TrainLab::figures() const {
 }
 
 Figure TrainLab::thumbnail() const {
-    if (history_.steps() > 0) return loss_thumbnail(picture(spec()));
+    if (history_.steps() > 0) return loss_thumbnail(history_, looks());
     Params params;
     params.steps = 200;
     params.batch = 32;
@@ -87,53 +110,29 @@ Figure TrainLab::thumbnail() const {
         trainer->step(spec.steps);
         small_.emplace().append(trainer->snapshot(), model_plan(spec));
     }
-    return loss_thumbnail({*small_, spec, {}, {}});
+    return loss_thumbnail(*small_, arm_looks(spec.arms));
 }
 
 std::vector<Metric> TrainLab::metrics() const {
-    const TrainSpec now = spec();
-    std::vector<Metric> all = {{.name = "step", .value = double(history_.steps())}};
+    const TrainSpec& now = spec();
+    MetricList list;
+    list.number("step", step());
     for (std::size_t i = 0; i < now.arms.size(); ++i) {
         const std::string arm(1, "abc"[i]);
-        all.push_back({.name = "recipe_" + arm, .text = now.arms[i].name});
+        list.word("recipe_" + arm, now.arms[i].name);
         if (i >= history_.arms().size()) continue;
         const ArmTrack& track = history_.arms()[i];
-        all.push_back({.name = "loss_" + arm, .value = track.tail_loss()});
-        if (i > 0) all.push_back({.name = "gap_" + arm + "_pct", .value = gap_pct(history_, i), .unit = "%"});
-        if (!track.decision.empty())
-            all.push_back({.name = "accuracy_" + arm, .value = track.accuracy.last()});
-        if (track.stopped)
-            all.push_back({.name = "stopped_" + arm,
-                           .text = fmt::format("step {}, {}", track.stopped->step, track.stopped->tensor)});
-        all.push_back({.name = "provenance_" + arm, .text = std::string(to_string(track.provenance))});
-        all.push_back({.name = "step_ms_" + arm, .value = ms_per_step(i), .unit = "ms"});
-        add_cost(all, history_, i);
+        list.number("loss_" + arm, track.tail_loss());
+        if (i > 0) list.number("gap_" + arm + "_pct", gap_pct(history_, i), "%");
+        if (!track.decision.empty()) list.number("accuracy_" + arm, track.accuracy.last());
+        list.stopped("stopped_" + arm, track);
+        list.word("provenance_" + arm, std::string(to_string(track.provenance)));
+        list.number("step_ms_" + arm, ms_per_step(i), "ms");
+        add_cost(list, history_, i);
     }
-    if (history_.arms().size() > 1) {
-        const ArmTrack& experiment = history_.arms()[1];
-        if (const TensorTrack* worst = experiment.worst_gradient()) {
-            all.push_back({.name = "worst_underflow_pct", .value = worst->underflow_mean_pct(), .unit = "%"});
-            all.push_back({.name = "worst_underflow_tensor", .text = worst->spec.name});
-            add_lost(all, "worst_lost_{}_pct", worst->lost_l1_mean_pct(), worst->lost_energy_mean_pct());
-        }
-        if (const TensorTrack* shown = experiment.find(shown_tensor()); shown && shown->measured > 0) {
-            all.push_back({.name = "shown_underflow_pct", .value = shown->underflow_pct.last(), .unit = "%"});
-            add_lost(all, "shown_lost_{}_pct", shown->lost_l1_pct.last(), shown->lost_energy_pct.last());
-        }
-        all.push_back({.name = "overflow_steps", .value = double(experiment.overflow_steps())});
-        for (const TensorTrack& tensor : experiment.tensors) {  // the health table
-            if (!tensor.applies()) continue;
-            const std::string& id = tensor.spec.name;
-            all.push_back({.name = "amax_" + id, .value = tensor.amax.last()});
-            all.push_back({.name = "scale_" + id, .value = tensor.scale.last()});
-            if (tensor.measured == 0) continue;
-            all.push_back({.name = "underflow_pct_" + id, .value = tensor.underflow_mean_pct(), .unit = "%"});
-            add_lost(all, "lost_{}_pct_" + id, tensor.lost_l1_mean_pct(), tensor.lost_energy_mean_pct());
-            all.push_back({.name = "overflow_steps_" + id, .value = double(tensor.overflow_at.size())});
-        }
-    }
-    all.push_back({.name = "steps_per_second", .value = status().steps_per_second, .unit = "steps/s"});
-    return all;
+    if (history_.arms().size() > 1) add_health(list, history_.arms()[1], shown_tensor());
+    list.number("steps_per_second", status().steps_per_second, "steps/s");
+    return std::move(list.all);
 }
 
 std::vector<std::string> TrainLab::figure_ids() const {
@@ -146,23 +145,25 @@ std::vector<std::string> TrainLab::figure_ids() const {
 }
 
 std::vector<std::string> TrainLab::metric_names() const {
-    constexpr std::array kOfArm = {"loss_{}",       "gap_{}_pct",    "stopped_{}", "provenance_{}",
-                                   "step_ms_{}",    "step_q1_ms_{}", "memory_{}",  "tflops_{}",
-                                   "step_q3_ms_{}", "speedup_{}"};
-    constexpr std::array kOfTensor = {"amax_{}",        "scale_{}",           "underflow_pct_{}",
-                                      "lost_l1_pct_{}", "lost_energy_pct_{}", "overflow_steps_{}"};
     std::vector<std::string> out = Lab::metric_names();
-    const TrainSpec now = spec();
+    const TrainSpec& now = spec();
     for (std::size_t i = 0; i < now.arms.size(); ++i) {
-        for (const char* name : kOfArm) out.push_back(fmt::format(fmt::runtime(name), "abc"[i]));
-        if (now.task == TaskKind::spiral) out.push_back(fmt::format("accuracy_{}", "abc"[i]));
+        const std::string arm(1, "abc"[i]);
+        add_names(out,
+                  {"loss_{}", "gap_{}_pct", "stopped_{}", "provenance_{}", "step_ms_{}", "step_q1_ms_{}",
+                   "memory_{}", "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
+                  arm);
+        if (now.task == TaskKind::spiral) add_names(out, {"accuracy_{}"}, arm);
     }
-    for (const char* name :
-         {"worst_underflow_pct", "worst_underflow_tensor", "worst_lost_l1_pct", "worst_lost_energy_pct",
-          "shown_underflow_pct", "shown_lost_l1_pct", "shown_lost_energy_pct", "overflow_steps"})
-        out.emplace_back(name);
+    add_names(out, {"{}_underflow_pct", "{}_underflow_tensor", "{}_lost_l1_pct", "{}_lost_energy_pct"},
+              "worst");
+    add_names(out, {"{}_underflow_pct", "{}_lost_l1_pct", "{}_lost_energy_pct"}, "shown");
+    out.emplace_back("overflow_steps");
     for (const OperandSpec& tensor : model_plan(now).tensors)
-        for (const char* name : kOfTensor) out.push_back(fmt::format(fmt::runtime(name), tensor.name));
+        add_names(out,
+                  {"amax_{}", "scale_{}", "underflow_pct_{}", "lost_l1_pct_{}", "lost_energy_pct_{}",
+                   "overflow_steps_{}"},
+                  tensor.name);
     return out;
 }
 

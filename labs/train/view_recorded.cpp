@@ -19,7 +19,8 @@ std::string milliseconds(const RecordedArm* arm) { return arm ? step_text(arm->m
 
 }  // namespace
 
-void recorded_table(ui::Context& c, Rect area, const Shipped& recorded, int& chosen) {
+// The steps of a recording as a table, under its badge, with a menu of the others; or why one cannot be read.
+void TrainView::draw_recorded(ui::Context& c, Rect area, const Shipped& recorded) {
     ImGui::SetCursorScreenPos({area.x0, area.y0});
     ImGui::BeginChild("train.recorded", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
     if (recorded.recordings.empty()) {
@@ -27,24 +28,18 @@ void recorded_table(ui::Context& c, Rect area, const Shipped& recorded, int& cho
         ImGui::EndChild();
         return;
     }
-    const Recording& recording = recorded.recordings.at(static_cast<std::size_t>(chosen));
+    const Recording& recording = recorded.recordings.at(static_cast<std::size_t>(recording_));
     const bool wide = area.width() >= c.px(270);
     const float width = area.width() - c.px(10);  // beside the thumb of a place too low for all rows
     ui::badge(c, Provenance::recorded);
     // Beside the badge, or under it where there is no room.
-    const auto name = [](const Recording& one) { return short_gpu_name(one.gpu) + ", " + one.date; };
     const float y = wide ? ui::next_area(c, 0).y0 - c.px(20) : ui::next_area(c, kMenuHeight).y0 + c.px(12);
     const Rect place{wide ? area.x0 + width - c.px(172) : area.x0, y - c.px(12), area.x0 + width,
                      y + c.px(12)};
-    if (recorded.recordings.size() > 1) {
-        std::vector<std::string> names;
-        for (const Recording& one : recorded.recordings) names.push_back(name(one));
-        ui::cell_menu(c, "train.recording", place, names[static_cast<std::size_t>(chosen)], {Role::text},
-                      names, chosen);
-        ui::probe(c, "train.recording.name", place, {}, names[static_cast<std::size_t>(chosen)]);
-    } else {
-        ui::text_mid(c, {place.x1, y}, name(recording), {Role::muted}, kSans13, Anchor::right);
-    }
+    std::vector<std::string> names;
+    for (const Recording& one : recorded.recordings)
+        names.push_back(short_gpu_name(one.gpu) + ", " + one.date);
+    draw_recording_menu(c, place, names, recording_);
     // In a narrow place the times go; a speed-up without its size would say nothing.
     const std::vector<float> columns =
         wide ? std::vector{0.15F * width, 0.2F * width, 0.24F * width, 0.21F * width, 0.2F * width}

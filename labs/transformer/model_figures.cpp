@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/nn/models/transformer/model.h"
 #include "labs/live/cost.h"
+#include "labs/live/curves.h"
 #include "labs/live/histogram.h"
 #include "labs/seeded.h"
 #include "labs/transformer/model.h"
@@ -17,6 +18,7 @@ namespace {
 using live::ArmLook;
 using live::ArmTrack;
 
+constexpr float kOpacity = 0.22F;  // of the values of each batch
 constexpr double kTogetherPct = 2, kBandPct = 5, kLearntPct = 99;
 
 // Through the noise, as live::History has it of the losses: of the last 50 steps.
@@ -25,28 +27,6 @@ std::vector<double> mean_pct(std::span<const double> accuracy) {
     for (std::size_t i = 0; i < accuracy.size(); ++i)
         out.push_back(100 * live::tail_mean(accuracy.first(i + 1), live::kMeanSteps));
     return out;
-}
-
-Style raw_style(const ArmLook& look) {
-    return {.color = {look.role, Tone::line, 0.22F}, .width = 1, .in_legend = false};
-}
-Style mean_style(const ArmLook& look, std::string end_label) {
-    return {.color = {look.role},
-            .width = look.width,
-            .dash = look.dash,
-            .in_legend = false,
-            .end_label = std::move(end_label)};
-}
-
-void add_losses(Figure& figure, const std::vector<ArmTrack>& arms, const std::vector<ArmLook>& looks) {
-    for (std::size_t i = arms.size(); i-- > 0;)
-        figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
-                    arms[i].loss.data(), raw_style(looks[i]));
-    for (std::size_t i = arms.size(); i-- > 0;) {  // the reference last: its dashes are on top
-        const std::string value = arms[i].stopped ? "NaN" : live::loss_text(arms[i].mean.last());
-        figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), arms[i].mean.data(),
-                    mean_style(looks[i], looks[i].name + " " + value));
-    }
 }
 
 void add_accuracies(Figure& figure, const std::vector<ArmTrack>& arms, const std::vector<ArmLook>& looks) {
@@ -60,13 +40,13 @@ void add_accuracies(Figure& figure, const std::vector<ArmTrack>& arms, const std
         std::vector<double> raw(values.begin(), values.end());
         for (double& value : raw) value *= 100;
         figure.line(looks[i].name + " each batch##raw" + std::to_string(i), arms[i].step.data(),
-                    data(std::move(raw)), raw_style(looks[i]));
+                    data(std::move(raw)), live::batch_style(looks[i], kOpacity));
     }
     for (std::size_t i = arms.size(); i-- > 0;) {
         std::vector<double> mean = mean_pct(arms[i].accuracy.values());
         const std::string label = fmt::format("{} {}", looks[i].name, format_number(mean.back(), 3, true));
         figure.line(looks[i].name + "##" + std::to_string(i), arms[i].step.data(), data(std::move(mean)),
-                    mean_style(looks[i], label));
+                    live::mean_style(looks[i], label));
     }
 }
 
@@ -79,12 +59,8 @@ void add_events(Figure& figure, const TransformerLab& lab, bool words) {
         style.in_legend = words && *aligned >= kCurvesAtTop;
         figure.vline("channel aligned##aligned", *aligned, style);
     }
-    if (lab.step() > 0 && lab.step() < kSteps)
-        figure.vline("now", lab.step() - 1,
-                     {.color = {Role::axis}, .width = 1, .dash = Dash::dot, .in_legend = false});
+    live::add_now(figure, lab.step(), kSteps);
 }
-
-AxisSpec step_axis() { return {.label = "step", .range = Range{0, kSteps}}; }
 
 }  // namespace
 
@@ -124,11 +100,7 @@ std::string TransformerLab::block_title() const {
 std::string TransformerLab::finding() const {
     const auto arm_looks = looks();
     if (failed()) return status().message;
-    if (step() == 0) return "Run it and watch whether the curves stay together";
-    for (std::size_t i = 0; i < history_.arms().size(); ++i)
-        if (const auto& stopped = history_.arms()[i].stopped)
-            return fmt::format("{} stopped at step {}: {} is not finite", arm_looks[i].name, stopped->step,
-                               stopped->tensor);
+    if (std::string state = live::state_sentence(history_, arm_looks); !state.empty()) return state;
     if (spec().task == TaskKind::copying) {
         const int a = learnt_at(0), b = learnt_at(1);
         if (a < 0 && b < 0) return "No arm has learnt to copy yet";
@@ -137,9 +109,7 @@ std::string TransformerLab::finding() const {
     }
     const double gap = gap_pct();
     if (std::abs(gap) < kTogetherPct) return "The two curves stay together";
-    if (gap < 0)
-        return fmt::format("{} is {} % below {}", arm_looks[1].name, live::percent_text(gap),
-                           arm_looks[0].name);
+    if (gap < 0) return live::gap_sentence(arm_looks, 1, gap);
     const std::string since = aligned_at() ? fmt::format("From step {} on ", *aligned_at()) : "";
     return fmt::format("{}{} falls behind: {}", since, arm_looks[1].name, live::signed_percent(gap));
 }
@@ -178,7 +148,7 @@ Figure TransformerLab::loss_figure(const live::History& history,
                                    const std::vector<ArmLook>& arm_looks) const {
     Figure figure{
         .id = "loss", .title = finding(), .subtitle = "thin: each batch   thick: mean of the last 50"};
-    figure.x = step_axis();
+    figure.x = live::step_axis(kSteps);
     figure.y = {.label = "loss", .scale = Scale::log10};
     const auto& arms = history.arms();
     const bool copying = spec().task == TaskKind::copying;
@@ -187,34 +157,18 @@ Figure TransformerLab::loss_figure(const live::History& history,
     else if (copying)
         add_accuracies(figure, arms, arm_looks);
     else
-        add_losses(figure, arms, arm_looks);
+        live::add_losses(figure, history, arm_looks, kOpacity);
     if (copying) figure.y.label = "accuracy %", figure.y.scale = Scale::linear;
-    if (const Range shown = fit(figure).y; !figure.y.range && shown.hi < 2 * shown.lo)
-        figure.y.range = Range{shown.hi / 2, shown.hi};
+    live::widen(figure, 2);
     add_events(figure, *this, true);
     return figure;
 }
 
 Figure TransformerLab::gap_figure(const live::History& history, const std::vector<ArmLook>& arm_looks) const {
-    Figure figure{.id = "gap", .title = "Gap of the losses", .subtitle = "means of the last 100 steps"};
     const double gap = live::gap_pct(history, 1);
-    if (std::isfinite(gap))
-        figure.title = fmt::format("{} is {} % {} {}", arm_looks[1].name, live::percent_text(gap),
-                                   gap < 0 ? "below" : "above", arm_looks[0].name);
-    figure.x = step_axis();
-    Range range{-2, 6.5};
-    if (history.arms().size() > 1) {
-        const auto gaps = history.arms()[1].gap_pct.values();
-        for (std::size_t i = std::min<std::size_t>(20, gaps.size()); i < gaps.size(); ++i) {
-            if (!std::isfinite(gaps[i])) continue;
-            range.lo = std::min(range.lo, 1.35 * gaps[i]);
-            range.hi = std::max(range.hi, 1.35 * gaps[i]);
-        }
-    }
-    figure.y = {.label = "gap %", .range = range};
-    figure.yspan(kBandPct > 0.2 * (range.hi - range.lo) ? "shaded: within 5 %" : "", 0, kBandPct,
-                 {.color = {Role::e4m3}});
-    figure.hline("no gap", 0, {.color = {Role::axis}, .width = 1, .in_legend = false});
+    const bool known = std::isfinite(gap);
+    Figure figure = live::gap_figure(known ? live::gap_sentence(arm_looks, 1, gap) : "Gap of the losses",
+                                     kSteps, history, {-2, 6.5}, {0, kBandPct}, "shaded: within 5 %");
     if (history.arms().size() > 1) {
         const ArmTrack& arm = history.arms()[1];
         figure.line(arm_looks[1].name, arm.step.data(), arm.gap_pct.data(),
@@ -260,28 +214,19 @@ std::vector<Figure> TransformerLab::figures() const {
 
 // This run's curves; before a run the operations on the residual stream, each in the colour of its format.
 Figure TransformerLab::thumbnail() const {
+    if (step() > 0) return live::loss_thumbnail(history_, looks());
     Figure figure{.id = "thumbnail", .title = {}};
-    if (step() == 0) {
-        const std::vector<Operation> ops = transformer::operations(1, transformer_plan({.vocabulary = 2}),
-                                                                   parse_recipe(defaults_.arm_b), {});
-        figure.x.range = Range{0, double(ops.size())};
-        figure.y.range = Range{0, 2};
-        for (std::size_t i = 0; i < ops.size(); ++i) {
-            const auto x = static_cast<double>(i);
-            figure.bars("operation##" + std::to_string(i), data({x + 0.12, x + 0.88}), data({1}),
-                        {.color = {ops[i].role, Tone::fill}});
-        }
-        figure.line("residual stream", data({0, double(ops.size())}), data({1.5, 1.5}),
-                    {.color = {Role::bf16}, .dash = Dash::dash});
-        return figure;
+    const std::vector<Operation> ops =
+        transformer::operations(1, transformer_plan({.vocabulary = 2}), parse_recipe(defaults_.arm_b), {});
+    figure.x.range = Range{0, double(ops.size())};
+    figure.y.range = Range{0, 2};
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+        const auto x = static_cast<double>(i);
+        figure.bars("operation##" + std::to_string(i), data({x + 0.12, x + 0.88}), data({1}),
+                    {.color = {ops[i].role, Tone::fill}});
     }
-    const auto arm_looks = looks();
-    figure.y.scale = Scale::log10;
-    for (std::size_t i = history_.arms().size(); i-- > 0;) {
-        const ArmTrack& arm = history_.arms()[i];
-        figure.line(arm_looks[i].name, arm.step.data(), arm.mean.data(),
-                    {.color = {arm_looks[i].role}, .width = arm_looks[i].width, .dash = arm_looks[i].dash});
-    }
+    figure.line("residual stream", data({0, double(ops.size())}), data({1.5, 1.5}),
+                {.color = {Role::bf16}, .dash = Dash::dash});
     return figure;
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/base/units.h"
 #include "labs/live/cost.h"
+#include "labs/live/metrics.h"
 #include "labs/transformer/model.h"
 
 namespace fp8lab::transformer {
@@ -24,6 +25,42 @@ double part(const TensorHealth& health, std::string_view name) {
 
 std::string_view unit_of(std::string_view name) {
     return name == "lost_pct" ? "%" : name == "sqnr_db" ? "dB" : name == "saturated_steps" ? "steps" : "";
+}
+
+void add_arm(live::MetricList& list, const TransformerLab& lab, std::size_t index) {
+    const std::string arm(1, "ab"[index]);
+    const live::ArmTrack& track = lab.history().arms()[index];
+    list.word("recipe_" + arm, lab.spec().arms[index].name);
+    list.number("loss_" + arm, track.loss.last(), "nats");
+    list.number("tail_" + arm, track.tail_loss(), "nats");
+    list.number("first_loss_" + arm, lab.first_loss(index), "nats");
+    if (const auto& told = lab.evaluation(index)) {
+        list.number("heldout_" + arm, told->loss, "nats");
+        list.word("writes_" + arm, lab.words(index).prompt + lab.words(index).continuation);
+    }
+    if (lab.spec().task == TaskKind::copying) {
+        list.number(fmt::format("acc_{}_pct", arm), 100 * live::tail_mean(track.accuracy.values(), 20), "%");
+        const int learnt = lab.learnt_at(index);
+        list.number("t99_" + arm, learnt < 0 ? kNan : learnt, "steps");
+    }
+    list.stopped("stopped_" + arm, track);
+}
+
+// Of arm B's tensors.
+void add_health(live::MetricList& list, const TransformerLab& lab) {
+    const auto& tensors = lab.health()[1].tensors();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        const TensorHealth& health = tensors[i];
+        const std::string& name = lab.plan().tensors[i].name;
+        if (std::isnan(health.amax)) continue;
+        for (const char* which : kParts)
+            list.number(name + "." + which, part(health, which), std::string(unit_of(which)));
+        if (name != lab.params().tensor) continue;
+        list.number("selected.amax", health.amax);
+        list.number("selected.lost_pct", health.lost_pct, "%");
+        list.number("selected.saturated_steps", health.saturated_steps, "steps");
+        list.number("selected.kurtosis", health.kurtosis);
+    }
 }
 
 }  // namespace
@@ -67,109 +104,46 @@ Words TransformerLab::words(std::size_t arm) const {
 std::vector<Metric> TransformerLab::metrics() const {
     const TrainSpec& now = spec();
     const Recipe& recipe = now.arms.at(1);
-    std::vector<Metric> all = {{.name = "step", .value = double(step())}};
-    all.push_back({.name = "ln_v", .value = ln_vocabulary(), .unit = "nats"});
+    live::MetricList list;
+    list.number("step", step());
+    list.number("ln_v", ln_vocabulary(), "nats");
     const std::vector<Operation> ops = operations();
-    const auto narrow = std::ranges::count_if(ops, [](const Operation& op) { return op.narrow; });
-    all.push_back({.name = "fp8_ops", .value = double(narrow)});
-    all.push_back({.name = "flop_share_pct",
-                   .value = flop_share_pct(plan(), recipe, now.sizes.at("context")),
-                   .unit = "%"});
-    all.push_back({.name = "selected", .text = params_.tensor});
-    if (step() == 0) return all;
-    for (std::size_t i = 0; i < history_.arms().size(); ++i) {
-        const std::string arm(1, "ab"[i]);
-        const live::ArmTrack& track = history_.arms()[i];
-        all.push_back({.name = "recipe_" + arm, .text = now.arms[i].name});
-        all.push_back({.name = "loss_" + arm, .value = track.loss.last(), .unit = "nats"});
-        all.push_back({.name = "tail_" + arm, .value = track.tail_loss(), .unit = "nats"});
-        all.push_back({.name = "first_loss_" + arm, .value = first_loss(i), .unit = "nats"});
-        if (const auto& told = evaluations_.at(i)) {
-            all.push_back({.name = "heldout_" + arm, .value = told->loss, .unit = "nats"});
-            all.push_back({.name = "writes_" + arm, .text = words(i).prompt + words(i).continuation});
-        }
-        if (now.task == TaskKind::copying) {
-            all.push_back({.name = fmt::format("acc_{}_pct", arm),
-                           .value = 100 * live::tail_mean(track.accuracy.values(), 20),
-                           .unit = "%"});
-            const int learnt = learnt_at(i);
-            all.push_back({.name = "t99_" + arm, .value = learnt < 0 ? kNan : learnt, .unit = "steps"});
-        }
-        if (track.stopped)
-            all.push_back({.name = "stopped_" + arm,
-                           .text = fmt::format("step {}, {}", track.stopped->step, track.stopped->tensor)});
-    }
-    all.push_back({.name = "gap_b_pct", .value = gap_pct(), .unit = "%"});
-    if (const auto aligned = aligned_at())
-        all.push_back({.name = "aligned_at", .value = double(*aligned), .unit = "steps"});
+    list.number("fp8_ops", double(std::ranges::count(ops, true, &Operation::narrow)));
+    list.number("flop_share_pct", flop_share_pct(plan(), recipe, now.sizes.at("context")), "%");
+    list.word("selected", params_.tensor);
+    if (step() == 0) return list.all;
+    for (std::size_t i = 0; i < history_.arms().size(); ++i) add_arm(list, *this, i);
+    list.number("gap_b_pct", gap_pct(), "%");
+    if (const auto aligned = aligned_at()) list.number("aligned_at", *aligned, "steps");
     for (std::size_t i = 0; i < history_.arms().size(); ++i) {
         const auto& cost = history_.arms()[i].cost;
         if (!cost) continue;
         const std::string name = fmt::format("ms_{}", "ab"[i]);
-        all.push_back({.name = name, .value = cost->step_ms, .unit = "ms"});
-        for (const auto& [part, ms] : cost->parts)
-            all.push_back({.name = name + "." + part, .value = ms, .unit = "ms"});
+        list.number(name, cost->step_ms, "ms");
+        for (const auto& [part, ms] : cost->parts) list.number(name + "." + part, ms, "ms");
     }
-    if (const auto speedup = live::speedup_of(history_, 1))
-        all.push_back({.name = "speedup_b", .value = speedup->ratio});
+    if (const auto speedup = live::speedup_of(history_, 1)) list.number("speedup_b", speedup->ratio);
     for (const auto& [name, gradients] : {std::pair{"worst_x", false}, {"worst_dy", true}}) {
         const Worst worst = worst_of(health_[1], plan(), recipe, gradients);
         if (worst.name.empty()) continue;
-        all.push_back({.name = name, .text = worst.name});
-        all.push_back({.name = std::string(name) + "_lost_pct", .value = worst.lost_pct, .unit = "%"});
+        list.word(name, worst.name);
+        list.number(std::string(name) + "_lost_pct", worst.lost_pct, "%");
     }
-    for (std::size_t i = 0; i < health_[1].tensors().size(); ++i) {
-        const TensorHealth& health = health_[1].tensors()[i];
-        const std::string& name = plan().tensors[i].name;
-        if (std::isnan(health.amax)) continue;
-        for (const char* which : kParts)
-            all.push_back({.name = name + "." + which,
-                           .value = part(health, which),
-                           .unit = std::string(unit_of(which))});
-        if (name != params_.tensor) continue;
-        all.push_back({.name = "selected.amax", .value = health.amax});
-        all.push_back({.name = "selected.lost_pct", .value = health.lost_pct, .unit = "%"});
-        all.push_back(
-            {.name = "selected.saturated_steps", .value = double(health.saturated_steps), .unit = "steps"});
-        all.push_back({.name = "selected.kurtosis", .value = health.kurtosis});
-    }
-    return all;
+    add_health(list, *this);
+    return std::move(list.all);
 }
 
 std::vector<std::string> TransformerLab::metric_names() const {
     std::vector<std::string> out = Lab::metric_names();
-    for (const char* name : {"recipe_a",
-                             "recipe_b",
-                             "loss_a",
-                             "loss_b",
-                             "tail_a",
-                             "tail_b",
-                             "first_loss_a",
-                             "first_loss_b",
-                             "heldout_a",
-                             "heldout_b",
-                             "writes_a",
-                             "writes_b",
-                             "acc_a_pct",
-                             "acc_b_pct",
-                             "t99_a",
-                             "t99_b",
-                             "stopped_a",
-                             "stopped_b",
-                             "gap_b_pct",
-                             "aligned_at",
-                             "ms_a",
-                             "ms_b",
-                             "speedup_b",
-                             "worst_x",
-                             "worst_x_lost_pct",
-                             "worst_dy",
-                             "worst_dy_lost_pct",
-                             "selected.amax",
-                             "selected.lost_pct",
-                             "selected.saturated_steps",
-                             "selected.kurtosis"})
-        out.emplace_back(name);
+    for (const char* arm : {"a", "b"})
+        live::add_names(out,
+                        {"recipe_{}", "loss_{}", "tail_{}", "first_loss_{}", "heldout_{}", "writes_{}",
+                         "acc_{}_pct", "t99_{}", "stopped_{}", "ms_{}"},
+                        arm);
+    for (const char* worst : {"worst_x", "worst_dy"}) live::add_names(out, {"{}", "{}_lost_pct"}, worst);
+    live::add_names(out, {"gap_{}_pct", "speedup_{}"}, "b");
+    live::add_names(out, {"{}.amax", "{}.lost_pct", "{}.saturated_steps", "{}.kurtosis"}, "selected");
+    out.emplace_back("aligned_at");
     for (const OperandSpec& tensor : plan().tensors)
         for (const char* name : kParts) out.push_back(tensor.name + "." + name);
     return out;

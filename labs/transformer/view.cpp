@@ -38,12 +38,9 @@ void TransformerView::stage(Context& c, Rect area) {
         std::vector<std::string> names = pictures(figures, low);
         names.insert(names.begin(), "Loss");
         int chosen = ui::index_of_choice(names, picture_);
-        ImGui::SetCursorScreenPos({middle.x0, middle.y1 - c.px(32)});
-        ImGui::BeginChild("transformer.pictures", {middle.width(), c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        if (ui::segmented(c, "transformer.pictures", names, chosen))
+        if (live::switch_at(c, "transformer.pictures",
+                            {middle.x0, middle.y1 - c.px(32), middle.x1, middle.y1 + c.px(2)}, names, chosen))
             picture_ = names[static_cast<std::size_t>(chosen)];
-        ImGui::EndChild();
         middle.y1 -= c.px(38);
         if (chosen == 0)
             curves(c, figures, middle);
@@ -55,44 +52,17 @@ void TransformerView::stage(Context& c, Rect area) {
         ui::fill_rect(c, {split, middle.y0, split + ui::hairline(c), middle.y1}, {Role::line});
         right_column(c, figures, {split + c.px(20), middle.y0, middle.x1, middle.y1}, low);
     }
-    ui::hline(c, area.x0, area.x1, bar.y0, {Role::line});
-    const Rect row{area.x0, bar.y0 + c.px(14), area.x1, bar.y0 + c.px(46)};
-    transport_.draw(c, row, transport_state(), [this](const std::string& action) { lab_.act(action); });
+    draw_transport(c, bar);
 }
 
 void TransformerView::curves(Context& c, const std::vector<Figure>& own, Rect area) {
+    constexpr Split kSplit = {0.34F, 84, 120, 6, 150, ""};
     const std::vector<Figure> recorded = lab_.recorded_curves();
-    const Figure& own_loss = recorded.empty() ? own[1] : recorded[0];
-    if (lab_.spec().task == TaskKind::copying) {  // losses near 0: their ratio says nothing
-        ui::plot(c, "transformer.loss", own_loss, loss_, area);
-        return;
-    }
-    const float gap_height = std::clamp(0.34F * area.height() / c.scale, 84.0F, 120.0F);
-    const Rect loss_area{area.x0, area.y0, area.x1, area.y1 - c.px(gap_height)};
-    const Rect gap_area{area.x0, loss_area.y1 + c.px(6), area.x1, area.y1};
-    Figure loss = own_loss;
-    loss.x.visible = false;  // the gap below shows the steps
-    if (loss_area.height() < c.px(150)) {
-        loss.subtitle.clear();
-        loss.y.label.clear();
-    }
-    const std::string words = lab_.recorded_words();
-    if (!words.empty()) loss.subtitle = words;
-    Figure gap = recorded.empty() ? own[2] : recorded[1];
-    gap.title.clear();
-    gap.subtitle.clear();
-    const ui::PlotResult shown = ui::plot(c, "transformer.loss", loss, loss_, loss_area, {.below = &gap});
-    gap_.cursor_x = loss_.cursor_x;
-    gap_.view.x = loss_.view.x;
-    gap_.follow = loss_.follow;
-    ui::plot(c, "transformer.gap", gap, gap_, gap_area, {.title_height = 0});
-    loss_.cursor_x = gap_.cursor_x;
-    loss_.view.x = gap_.view.x;
-    loss_.follow = gap_.follow;
-    if (words.empty()) return;
-    // Paler than a run of one's own.
-    ui::fill_rect(c, {shown.area.x0, shown.area.y0, area.x1, area.y1}, {Role::surface, Tone::line, 0.5F});
-    ui::probe(c, "transformer.loss.recorded", area, {}, words);
+    const Figure& loss = recorded.empty() ? own[1] : recorded[0];
+    if (lab_.spec().task == TaskKind::copying)  // losses near 0: their ratio says nothing
+        ui::plot(c, "transformer.loss", loss, loss_, area);
+    else
+        draw_curves(c, loss, recorded.empty() ? own[2] : recorded[1], area, kSplit);
 }
 
 std::vector<std::string> TransformerView::pictures(const std::vector<Figure>& figures, bool with_text) const {
@@ -130,13 +100,11 @@ void TransformerView::histogram(Context& c, const Figure& figure, Rect area) {
     const std::string& tensor = lab_.params().tensor;
     const std::size_t dot = tensor.rfind('.');
     const std::vector<std::string> names = operands();
-    ImGui::SetCursorScreenPos({bar.x0, bar.y0});
-    ImGui::BeginChild("transformer.tensor", {tensor_switch_width(c), c.px(34)}, false,
-                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
     int selected = static_cast<int>(std::ranges::find(names, tensor.substr(dot + 1)) - names.begin());
-    if (ui::segmented(c, "transformer.tensor", names, selected))
+    if (live::switch_at(c, "transformer.tensor",
+                        {bar.x0, bar.y0, bar.x0 + tensor_switch_width(c), bar.y0 + c.px(34)}, names,
+                        selected))
         select(tensor.substr(0, dot + 1) + names[static_cast<std::size_t>(selected)]);
-    ImGui::EndChild();
     area.y1 = bar.y0 - c.px(4);
     ui::plot(c, "transformer.histogram", figure, histogram_, area, {.y_tick_width = 0});
 }
@@ -150,12 +118,11 @@ void TransformerView::right_column(Context& c, const std::vector<Figure>& figure
         const float own = chosen == "Histogram" ? tensor_switch_width(c) + c.px(8) : 0;
         const float wanted = c.px(86) * static_cast<float>(names.size());
         const bool beside = own > 0 && own + wanted <= area.width();
-        ImGui::SetCursorScreenPos({std::max(area.x0, area.x1 - wanted), area.y1 - c.px(32)});
-        ImGui::BeginChild("transformer.picture", {std::min(area.width(), wanted), c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        if (ui::segmented(c, "transformer.picture", names, at))
+        if (live::switch_at(
+                c, "transformer.picture",
+                {std::max(area.x0, area.x1 - wanted), area.y1 - c.px(32), area.x1, area.y1 + c.px(2)}, names,
+                at))
             picture_ = names[static_cast<std::size_t>(at)];
-        ImGui::EndChild();
         if (!beside) area.y1 -= c.px(38);
     }
     picture(c, figures, chosen, area);
@@ -172,65 +139,37 @@ void TransformerView::text(Context& c, Rect area) {
     if (area.width() > c.px(440))
         ui::text_mid(c, {area.x1, area.y0 + c.px(14)}, how, {Role::muted}, kSans13, Anchor::right);
     ui::probe(c, "transformer.text", area, {}, told.prompt + told.continuation);
-    const auto arm_looks = lab_.looks();
-    const float indent = c.px(72), advance = ui::text_width(c, "m", kMono13);
-    const auto fit = static_cast<std::size_t>(std::max(8.0F, (area.width() - indent) / advance));
     float y = area.y0 + c.px(42);
-    for (std::size_t arm = 0; arm < arm_looks.size(); ++arm) {
-        ui::text_mid(c, {area.x0, y}, arm_looks[arm].name, {arm_looks[arm].role, Tone::ink}, kBold13);
-        const Words words = lab_.words(arm);
-        if (words.step == 0) {
-            ui::text_mid(c, {area.x0 + indent, y}, "after 50 steps", {Role::muted}, kSans13);
-            y += c.px(22);
-            continue;
-        }
-        const std::string all = words.prompt + words.continuation;
-        const float room = area.y1 - y;
-        const auto most =
-            area.height() > c.px(kText + 20)
-                ? std::max<std::size_t>(1, static_cast<std::size_t>(room / c.px(22)) / (arm == 0 ? 2 : 1))
-                : 1;
-        for (std::size_t row = 0; row * fit < all.size() && row < most; ++row) {
-            for (std::size_t i = row * fit; i < std::min(all.size(), (row + 1) * fit); ++i) {
-                const bool prompt = i < words.prompt.size();
-                const std::size_t at = i - words.prompt.size();
-                const bool wrong = !prompt && at < words.wrong.size() && words.wrong[at];
-                const float x = area.x0 + indent + advance * static_cast<float>(i - row * fit);
-                const Color ink =
-                    wrong ? Color{Role::sat, Tone::ink} : Color{prompt ? Role::text : Role::muted};
-                ui::text_mid(c, {x, y}, std::string_view(all).substr(i, 1), ink,
-                             prompt || wrong ? kMonoBold13 : kMono13);
-                if (wrong) ui::fill_rect(c, {x, y + c.px(8), x + advance, y + c.px(9.5F)}, {Role::sat});
-            }
-            y += c.px(22);
+    for (std::size_t arm = 0; arm < 2; ++arm) y = lines_of(c, area, arm, y);
+}
+
+// Returns the middle of the line below.
+float TransformerView::lines_of(Context& c, Rect area, std::size_t arm, float y) {
+    const live::ArmLook look = lab_.looks()[arm];
+    const float indent = c.px(72), advance = ui::text_width(c, "m", kMono13), pitch = c.px(22);
+    ui::text_mid(c, {area.x0, y}, look.name, {look.role, Tone::ink}, kBold13);
+    const Words words = lab_.words(arm);
+    if (words.step == 0) {
+        ui::text_mid(c, {area.x0 + indent, y}, "after 50 steps", {Role::muted}, kSans13);
+        return y + pitch;
+    }
+    const std::string all = words.prompt + words.continuation;
+    const auto fit = static_cast<std::size_t>(std::max(8.0F, (area.width() - indent) / advance));
+    const auto room = static_cast<std::size_t>((area.y1 - y) / pitch) / (arm == 0 ? 2 : 1);
+    const std::size_t most = area.height() > c.px(kText + 20) ? std::max<std::size_t>(1, room) : 1;
+    for (std::size_t row = 0; row * fit < all.size() && row < most; ++row, y += pitch) {
+        for (std::size_t i = row * fit; i < std::min(all.size(), (row + 1) * fit); ++i) {
+            const bool prompt = i < words.prompt.size();
+            const std::size_t at = i - words.prompt.size();
+            const bool wrong = !prompt && at < words.wrong.size() && words.wrong[at];
+            const float x = area.x0 + indent + advance * static_cast<float>(i - row * fit);
+            const Color ink = wrong ? Color{Role::sat, Tone::ink} : Color{prompt ? Role::text : Role::muted};
+            ui::text_mid(c, {x, y}, std::string_view(all).substr(i, 1), ink,
+                         prompt || wrong ? kMonoBold13 : kMono13);
+            if (wrong) ui::fill_rect(c, {x, y + c.px(8), x + advance, y + c.px(9.5F)}, {Role::sat});
         }
     }
-}
-
-// ---- run, step, reset
-
-ui::TransportState TransformerView::transport_state() const {
-    const live::TimeLeft time = lab_.time_left();
-    return {.step = lab_.step(),
-            .steps = kSteps,
-            .running = lab_.running(),
-            .stepping = lab_.stepping(),
-            .ended = lab_.finished() || lab_.failed(),
-            .preparing = lab_.preparing(),
-            .time = time.words,
-            .time_help = time.help};
-}
-
-bool TransformerView::key(Context&, ui::Key key) {
-    return transport_.key(key, transport_state(), [this](const std::string& action) { lab_.act(action); });
-}
-
-std::span<const ViewKey> TransformerView::keys() const {
-    static constexpr std::array kKeys = {
-        ViewKey{"Space", "runs and pauses", ui::Key::space, ui::Key::space},
-        ViewKey{".", "trains one step", ui::Key::period, ui::Key::period},
-    };
-    return kKeys;
+    return y;
 }
 
 std::vector<std::pair<std::string, std::string>> TransformerView::status() const {
@@ -246,7 +185,7 @@ std::vector<std::pair<std::string, std::string>> TransformerView::status() const
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<TransformerView>(dynamic_cast<TransformerLab&>(lab));
+    return std::make_unique<TransformerView>(static_cast<TransformerLab&>(lab));
 }
 
 }  // namespace fp8lab::transformer

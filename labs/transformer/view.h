@@ -1,25 +1,20 @@
-// The stage and the panel of L13. Holds what is only on screen: axis ranges, what is folded.
+// The stage and the panel of L13. Holds what is only on screen.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "labs/live/view.h"
 #include "labs/transformer/model.h"
-#include "labs/ui/plot/plot.h"
-#include "labs/ui/transport.h"
-#include "labs/ui/widgets.h"
-#include "labs/view.h"
 
 namespace fp8lab::transformer {
 
-class TransformerView final : public LabView {
+class TransformerView final : public live::SessionView {
   public:
-    explicit TransformerView(TransformerLab& lab) : lab_(lab) {}
+    explicit TransformerView(TransformerLab& lab) : SessionView(lab), lab_(lab) {}
     void stage(ui::Context&, Rect area) override;
     void explore(ui::Context&, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
-    bool key(ui::Context&, ui::Key key) override;  // Space: run or pause; full stop: one step
-    std::span<const ViewKey> keys() const override;
 
   private:
     struct Layout;
@@ -42,25 +37,15 @@ class TransformerView final : public LabView {
     void right_column(ui::Context&, const std::vector<Figure>& figures, Rect area, bool with_text);
     void recorded(ui::Context&, Rect area);
     void text(ui::Context&, Rect area);
-    ui::TransportState transport_state() const;
+    float lines_of(ui::Context&, Rect area, std::size_t arm, float y);
     // view_panel.cpp
-    void backend_choice(ui::Context&);
-    void recipe_menu(ui::Context&, const char* name, const std::string& label, std::size_t arm);
-    void switch_row(ui::Context&, const char* name, std::size_t enabled = static_cast<std::size_t>(-1),
-                    const std::string& why = {});
-    bool labelled_switch(ui::Context&, const Field& field, std::span<const std::string> labels, int& selected,
-                         std::size_t enabled, const std::string& why);
-    void more(ui::Context&);
+    void draw_row(ui::Context&, const table::Row& row, const Field& default_field) override;
+    void align_button(ui::Context&);
     void numbers(ui::Context&, float width);
     void notes(ui::Context&);
-    void copy_buttons(ui::Context&, float width);
 
     TransformerLab& lab_;
-    ui::PlotState loss_, gap_, histogram_, step_;
-    std::string picture_;  // the label of the one chosen last; empty: the first that there is
-    int recording_ = 0, recorded_shape_ = 0;
-    bool more_open_ = false;
-    ui::Transport transport_{"transformer"};
+    int recorded_shape_ = 0;
 };
 
 }  // namespace fp8lab::transformer

@@ -124,15 +124,11 @@ void TransformerView::block(Context& c, const std::string& title, Rect area, boo
 void TransformerView::block_switch(Context& c, Rect row) {
     const std::array<std::string, kBlocks> labels = {"block 1", "2"};
     int block = lab_.block() - 1;
-    ImGui::SetCursorScreenPos({row.x1 - c.px(130), row.y0 - c.px(2)});
-    ImGui::BeginChild("transformer.block", {c.px(130), c.px(34)}, false,
-                      ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-    if (ui::segmented(c, "transformer.block", labels, block)) {
-        const std::string& tensor = lab_.params().tensor;
-        const bool head = tensor.starts_with("head");
-        select(head ? fmt::format("{}.down.x", block + 1) : fmt::format("{}{}", block + 1, tensor.substr(1)));
-    }
-    ImGui::EndChild();
+    const Rect place{row.x1 - c.px(130), row.y0 - c.px(2), row.x1, row.y0 + c.px(32)};
+    if (!live::switch_at(c, "transformer.block", place, labels, block)) return;
+    const std::string& tensor = lab_.params().tensor;
+    const bool head = tensor.starts_with("head");
+    select(head ? fmt::format("{}.down.x", block + 1) : fmt::format("{}{}", block + 1, tensor.substr(1)));
 }
 
 void TransformerView::flow(Context& c, const Layout& l, const std::vector<Operation>& ops) {

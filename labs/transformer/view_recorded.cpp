@@ -133,22 +133,15 @@ void TransformerView::recorded(Context& c, Rect area) {
     for (const Recording* one : all)
         names.push_back(short_gpu_name(one->gpu) + ", " + one->blocks.front().date);
     const Rect menu{std::max(area.x0, area.x1 - c.px(172)), area.y0, area.x1, area.y0 + c.px(24)};
-    if (names.size() > 1)
-        ui::cell_menu(c, "transformer.recording", menu, names[static_cast<std::size_t>(recording_)],
-                      {Role::text}, names, recording_);
-    else
-        ui::text_mid(c, {area.x1, area.y0 + c.px(12)}, names.front(), {Role::muted}, kSans13, Anchor::right);
+    draw_recording_menu(c, menu, names, recording_);
 
     std::vector<std::string> shapes;
     for (const RecordedBlocks& one : recording.blocks) shapes.push_back(short_name(one));
     recorded_shape_ = std::min(recorded_shape_, static_cast<int>(shapes.size()) - 1);
     float top = area.y0 + c.px(30);
     if (shapes.size() > 1) {
-        ImGui::SetCursorScreenPos({area.x0, top});
-        ImGui::BeginChild("transformer.recorded_shape", {area.width(), c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar | ImGuiWindowFlags_NoBackground);
-        ui::segmented(c, "transformer.recorded_shape", shapes, recorded_shape_);
-        ImGui::EndChild();
+        live::switch_at(c, "transformer.recorded_shape", {area.x0, top, area.x1, top + c.px(34)}, shapes,
+                        recorded_shape_);
         top += c.px(38);
     }
     const RecordedBlocks& blocks = recording.blocks[static_cast<std::size_t>(recorded_shape_)];
