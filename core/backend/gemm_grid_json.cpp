@@ -16,8 +16,6 @@ namespace fp8lab {
 namespace {
 
 using Names = std::span<const std::string_view>;
-constexpr std::array<std::string_view, 2> kTwoKinds = {"bf16", "fp8"};
-constexpr std::array<std::string_view, 4> kCeilings = {"copy", "bf16", "tensor-fast", "tensor"};
 constexpr std::array<std::string_view, 3> kTensors = {"x", "w", "dy"};
 constexpr std::array<std::string_view, 2> kOuts = {"bf16", "f32"};
 constexpr std::array<std::string_view, 2> kWhens = {"start", "end"};
@@ -78,7 +76,7 @@ GridCast cast_of(const JsonMember& from) {
     GridCast cast;
     static_cast<GridTime&>(cast) = time_of(from);
     cast.what = one_of(from, "what", kTensors);
-    cast.recipe = one_of(from, "recipe", kGridRecipes);
+    cast.recipe = one_of(from, "recipe", grid_recipes());
     cast.rows = from.at("rows").count();
     cast.cols = from.at("cols").count();
     cast.bytes = from.at("bytes").above_zero();
@@ -88,13 +86,13 @@ GridCast cast_of(const JsonMember& from) {
 
 GridGroup group_of(const JsonMember& from) {
     GridGroup group;
-    static_cast<GridPoint&>(group) = point_of(from, kTwoKinds);
+    static_cast<GridPoint&>(group) = point_of(from, kGridTwoKinds);
     group.groups = from.at("groups").count();
     return group;
 }
 
 GridQkv qkv_of(const JsonMember& from) {
-    return {from.at("d").count(), from.at("m").count(), one_of(from, "kind", kTwoKinds),
+    return {from.at("d").count(), from.at("m").count(), one_of(from, "kind", kGridTwoKinds),
             time_of(from.at("three")), time_of(from.at("one"))};
 }
 
@@ -110,7 +108,7 @@ GridFormat format_of(const JsonMember& from) {
 GridZeros zeros_of(const JsonMember& from) {
     GridZeros zeros;
     static_cast<GridTime&>(zeros) = time_of(from);
-    zeros.kind = one_of(from, "kind", kTwoKinds);
+    zeros.kind = one_of(from, "kind", kGridTwoKinds);
     zeros.n = from.at("n").count();
     zeros.random_ms = from.at("random_ms").above_zero();
     return zeros;
@@ -119,7 +117,9 @@ GridZeros zeros_of(const JsonMember& from) {
 GridCeiling ceiling_of(const JsonMember& from) {
     GridCeiling ceiling;
     static_cast<GridTime&>(ceiling) = time_of(from);
-    ceiling.what = one_of(from, "what", kCeilings);
+    std::vector<std::string_view> what = {"copy"};
+    what.insert(what.end(), kGridCeilings.begin(), kGridCeilings.end());
+    ceiling.what = one_of(from, "what", what);
     ceiling.when = one_of(from, "when", kWhens);
     return ceiling;
 }
@@ -256,7 +256,7 @@ GemmGrid gemm_grid_of(const JsonMember& result) {
     grid.casts = all_of(result, "casts", cast_of);
     grid.align = all_of(result, "align", [](const JsonMember& from) {
         GridAlign align;
-        static_cast<GridPoint&>(align) = point_of(from, kTwoKinds);
+        static_cast<GridPoint&>(align) = point_of(from, kGridTwoKinds);
         return align;
     });
     grid.qkv = all_of(result, "qkv", qkv_of);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/scaling/recipe_lists.h"
+
 namespace fp8lab {
 namespace {
 
@@ -15,6 +17,15 @@ void add_once(std::vector<T>& to, const T& value) {
 }
 
 }  // namespace
+
+const std::vector<std::string_view>& grid_recipes() {
+    static const std::vector<std::string_view> kAll = [] {
+        std::vector<std::string_view> out;
+        for (const ListedRecipe& listed : listed_recipes(RecipeList::gemm_grid)) out.push_back(listed.id);
+        return out;
+    }();
+    return kAll;
+}
 
 std::vector<GridLayer> grid_layers() {
     constexpr std::array<std::array<int, 2>, 6> kLayers = {

@@ -21,7 +21,12 @@ using GridProgress = std::function<bool(const std::string& what, double done)>;
 inline constexpr std::array<std::string_view, 3> kGridProducts = {"fprop", "dgrad", "wgrad"};
 inline constexpr std::array<std::string_view, 5> kGridKinds = {"bf16", "tensor-fast", "tensor", "row",
                                                                "block128"};
-inline constexpr std::array<std::string_view, 4> kGridRecipes = {"delayed", "current", "rowwise", "block128"};
+// Where not every kind is measured.
+inline constexpr std::array<std::string_view, 2> kGridTwoKinds = {"bf16", "fp8"};
+// The kinds of the ceilings, beside the copy.
+inline constexpr std::array<std::string_view, 3> kGridCeilings = {"bf16", "tensor-fast", "tensor"};
+// The recipes whose casts are measured: RecipeList::gemm_grid, delayed current rowwise block128.
+const std::vector<std::string_view>& grid_recipes();
 
 struct GridLayer {  // x (m, k), w (n, k)
     int m = 0, n = 0, k = 0;

@@ -1,45 +1,51 @@
 #include "core/inference/format.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/base/error.h"
 
 namespace fp8lab {
+namespace {
+
+LowFormat low_format(const ListedRecipe& listed) {
+    LowFormat out{.id = listed.id,
+                  .label = listed.label,
+                  .in = listed.in,
+                  .weights = cast_plan(listed.recipe, TensorClass::w),
+                  .activations = cast_plan(listed.recipe, TensorClass::x)};
+    const Granularity scales = out.activations.granularity;
+    const bool blocks = scales == Granularity::block32 || scales == Granularity::block16;
+    out.role = out.weights.format->role;
+    if (out.role == Role::block && !blocks) out.role = Role::truth;
+    out.has_static_scale =
+        out.activations.scaled && (scales == Granularity::tensor || scales == Granularity::block16);
+    return out;
+}
+
+}  // namespace
 
 std::span<const LowFormat> low_formats() {
     static const std::vector<LowFormat> kTable = [] {
-        std::vector<LowFormat> rows = {
-            {"fp32", "FP32", "fp32", Role::truth},
-            {"bf16", "BF16", "bf16", Role::bf16},
-            {"int8", "INT8", "int8", Role::truth},
-            {"e4m3", "E4M3", "current", Role::e4m3},
-            {"e5m2", "E5M2", "current:fwd=e5m2", Role::e5m2},
-            {"mxfp8", "MXFP8", "mxfp8", Role::e4m3},
-            {"mxfp6-e2m3", "MXFP6 E2M3", "mxfp6-e2m3", Role::block},
-            {"mxfp6-e3m2", "MXFP6 E3M2", "mxfp6-e3m2", Role::block},
-            {"nvfp4", "NVFP4", "nvfp4", Role::block},
-            {"mxfp4", "MXFP4", "mxfp4", Role::block},
-            {"e2m1", "E2M1 tensor", "current:fwd=e2m1", Role::truth},
-        };
-        for (LowFormat& row : rows) {
-            const Recipe recipe = parse_recipe(row.recipe);
-            row.weights = cast_plan(recipe, TensorClass::w);
-            row.activations = cast_plan(recipe, TensorClass::x);
-            row.has_static_scale =
-                row.activations.scaled && (row.activations.granularity == Granularity::tensor ||
-                                           row.activations.granularity == Granularity::block16);
-        }
-        return rows;
+        std::vector<LowFormat> out;
+        for (const ListedRecipe& listed : listed_recipes(kServed)) out.push_back(low_format(listed));
+        return out;
     }();
     return kTable;
 }
 
-const LowFormat& find_low_format(std::string_view id, std::string_view where) {
-    const auto found = std::ranges::find(low_formats(), id, &LowFormat::id);
-    if (found != low_formats().end()) return *found;
-    throw unknown_name(std::string(where), "format", id, low_formats(),
-                       [](const LowFormat& f) { return f.id; });
+std::vector<const LowFormat*> low_formats(RecipeList lists) {
+    std::vector<const LowFormat*> out;
+    for (const LowFormat& format : low_formats())
+        if (meet(format.in, lists)) out.push_back(&format);
+    return out;
+}
+
+const LowFormat& find_low_format(std::string_view id, std::string_view where, RecipeList lists) {
+    const std::vector<const LowFormat*> valid = low_formats(lists);
+    const auto found = std::ranges::find(valid, id, [](const LowFormat* format) { return format->id; });
+    if (found != valid.end()) return **found;
+    throw unknown_name(std::string(where), "format", id, valid,
+                       [](const LowFormat* format) { return format->id; });
 }
 
 }  // namespace fp8lab

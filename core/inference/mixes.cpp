@@ -12,12 +12,6 @@
 namespace fp8lab {
 namespace {
 
-std::vector<const LowFormat*> formats_of(std::initializer_list<const char*> ids) {
-    std::vector<const LowFormat*> out;
-    for (const char* id : ids) out.push_back(&find_low_format(id, "format"));
-    return out;
-}
-
 // The tree of all mixes below a node: the input of a layer, and what was chosen before it.
 class Tree {
   public:
@@ -199,13 +193,9 @@ std::vector<GreedyStep> greedy_path(std::span<const LayerSize> layers,
     return path;
 }
 
-std::vector<const LowFormat*> mix_formats() {
-    return formats_of({"bf16", "int8", "e4m3", "mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4", "e2m1"});
-}
+std::vector<const LowFormat*> mix_formats() { return low_formats(RecipeList::mixes); }
 
-std::vector<const LowFormat*> greedy_formats() {
-    return formats_of({"mxfp8", "mxfp6-e2m3", "nvfp4", "mxfp4"});
-}
+std::vector<const LowFormat*> greedy_formats() { return low_formats(RecipeList::greedy); }
 
 std::vector<double> sensitivities(const TrainedMlp& network, const Matrix<float>& x,
                                   const Reference& reference, const LowFormat& format, bool activations,

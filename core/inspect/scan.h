@@ -22,12 +22,13 @@
 namespace fp8lab {
 
 struct ScanRecipe {
-    std::string id;     // in names of metrics: "mxfp8"
-    std::string label;  // "E4M3, one scale"
+    std::string id;           // in names of metrics: "mxfp8"
+    std::string label;        // "E4M3, one scale"
+    std::string short_label;  // "E4M3", in heads of tables
     Recipe recipe;
     bool compared_only = false;  // shown, never recommended: unscaled, int8
 };
-// The list of the Workbench, in its order. `rule`: of the MX formats.
+// The recipes of RecipeList::inspect (core/scaling/recipe_lists.h), in their order. `rule`: of the MX formats.
 std::vector<ScanRecipe> scan_recipes(MxRule rule = MxRule::up);
 // Any recipes, "R,R,..."; the id is the recipe as given. Throws usage_error as parse_recipes(), and for delayed, which
 // needs a history, and options that a tensor alone does not have (wide, scope, act).

@@ -16,6 +16,7 @@
 #include "core/nn/pictures/digits.h"
 #include "core/nn/tasks.h"
 #include "core/nn/tokens/token_tasks.h"
+#include "core/scaling/recipe_lists.h"
 
 namespace fp8lab {
 namespace {
@@ -231,6 +232,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     set_sizes(spec, options);
     set_task(spec, options.task.empty() ? std::string(model.task) : options.task);
     spec.arms = parse_recipes(options.recipes, options.recipe_defaults);
+    for (const Recipe& arm : spec.arms) check_trains(arm, "--recipe");
     const auto schedule = parse_given(kSchedules, "--schedule", options.schedule);
     spec.optimizer = parse(kOptimizers, "--optimizer", options.optimizer);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);

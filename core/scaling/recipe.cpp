@@ -1,5 +1,3 @@
-#include "core/scaling/recipe.h"
-
 #include <algorithm>
 #include <charconv>
 #include <functional>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/scaling/recipe_lists.h"
 
 namespace fp8lab {
 
@@ -251,7 +250,8 @@ Recipe recipe_of_layer(const Recipe& recipe, int layer, int layers) {
 }
 
 std::vector<Choice> recipe_choices(std::vector<Choice> first) {
-    for (const Recipe& recipe : recipes()) first.push_back({recipe.name, std::string(recipe.label)});
+    for (const RecipeRow& row : recipe_rows())
+        if (row.trains) first.push_back({row.recipe.name, std::string(row.recipe.label)});
     return first;
 }
 

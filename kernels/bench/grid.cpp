@@ -84,7 +84,7 @@ GemmGrid measure_grid(const GridOptions& options, const GridProgress& progress) 
     go("8192^3 and a copy of 1 GiB");
     std::string now;
     const AfterRound after = [&](double) { return go(now); };
-    Ceilings ceilings(lt, stream.get(), {"bf16", "tensor-fast", "tensor"});
+    Ceilings ceilings(lt, stream.get(), {kGridCeilings.begin(), kGridCeilings.end()});
     constexpr double kLoadSeconds = 0.5;
     ceilings.load(kLoadSeconds);
     ceilings.measure("start", options.repeats, after, grid.ceilings);

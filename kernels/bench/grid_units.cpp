@@ -64,22 +64,20 @@ void add_casts(GridBench& bench, std::vector<GridUnit>& units) {
         units.push_back({"casts", fmt::format("{} of {}x{}", tensor.what, tensor.rows, tensor.cols),
                          kUnitSeconds, [&bench, tensor] {
                              std::vector<GridCast> casts;
-                             time_casts_of(tensor, {kGridRecipes.begin(), kGridRecipes.end()}, bench.pool,
-                                           bench.repeats, bench.stream, bench.after, casts);
+                             time_casts_of(tensor, grid_recipes(), bench.pool, bench.repeats, bench.stream,
+                                           bench.after, casts);
                              append_measured(bench.grid.casts, casts);
                          }});
 }
-
-constexpr std::array<std::string_view, 2> kTwo = {"bf16", "fp8"};
 
 void add_align(GridBench& bench, std::vector<GridUnit>& units) {
     for (const GridLayer& layer : grid_alignments())
         for (const std::string_view product : kGridProducts)
             units.push_back({"align", fmt::format("{}x{}x{}, {}", layer.m, layer.n, layer.k, product),
                              2 * kUnitSeconds, [&bench, layer, product] {
-                                 append_measured(
-                                     bench.grid.align,
-                                     products_in_turns<GridAlign>(bench, product, layer, kTwo, 1, false));
+                                 append_measured(bench.grid.align,
+                                                 products_in_turns<GridAlign>(bench, product, layer,
+                                                                              kGridTwoKinds, 1, false));
                              }});
 }
 
@@ -89,9 +87,10 @@ void measure_qkv(GridBench& bench, const GridFused& fused) {
     constexpr int kParts = 3;
     std::vector<GridQkv> out;
     std::vector<Entry> entries;
-    out.reserve(kTwo.size());  // entries point into it
-    for (const std::string_view kind : kTwo) bench.pool.of(layer_product("fprop", {m, kParts * d, d}, kind));
-    for (const std::string_view kind : kTwo) {
+    out.reserve(kGridTwoKinds.size());  // entries point into it
+    for (const std::string_view kind : kGridTwoKinds)
+        bench.pool.of(layer_product("fprop", {m, kParts * d, d}, kind));
+    for (const std::string_view kind : kGridTwoKinds) {
         const GemmSpec one = layer_product("fprop", {m, kParts * d, d}, kind),
                        part = layer_product("fprop", {m, d, d}, kind);
         GridQkv& qkv = out.emplace_back();
@@ -131,8 +130,8 @@ void add_groups(GridBench& bench, std::vector<GridUnit>& units) {
                              [&bench, groups, product] {
                                  auto points = products_in_turns<GridGroup>(
                                      bench, product,
-                                     {kGridGroupRows / groups, kGridGroupWidth, kGridGroupWidth}, kTwo,
-                                     groups, false);
+                                     {kGridGroupRows / groups, kGridGroupWidth, kGridGroupWidth},
+                                     kGridTwoKinds, groups, false);
                                  for (GridGroup& point : points) point.groups = groups;
                                  append_measured(bench.grid.groups, points);
                              }});

@@ -25,8 +25,8 @@ void check_probe(const LayerProbe& p) {
     if (p.groups < 1 || p.groups > kMostGroups) refuse(fmt::format("groups are from 1 to {}", kMostGroups));
     if (p.repeats < 3 || p.repeats > kMostRepeats)
         refuse(fmt::format("repeats are from 3 to {}", kMostRepeats));
-    if (std::ranges::find(kGridRecipes, p.recipe) == kGridRecipes.end())
-        refuse(fmt::format("'{}' is none of the recipes {}", p.recipe, fmt::join(kGridRecipes, " ")));
+    if (const auto& known = grid_recipes(); std::ranges::find(known, p.recipe) == known.end())
+        refuse(fmt::format("'{}' is none of the recipes {}", p.recipe, fmt::join(known, " ")));
 }
 
 // Operands and outputs of the largest product in BF16 and FP8, and the casts.

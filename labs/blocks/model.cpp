@@ -50,33 +50,29 @@ std::span<const Experiment<Blocks>> Blocks::experiments() {
 }
 
 std::vector<table::Row> Blocks::rows(Params& params) {
-    const bool mx = params.scheme == "mx32", nvfp4 = params.scheme == "nvfp4";
+    const Family& family = find_family(params.scheme);
+    std::vector<Choice> all;
+    for (const Family& each : families()) all.push_back({each.id, each.label});
     TensorSpec& tensor = params.tensor;
     return {
         {choice({.name = "scheme",
                  .label = "Scales",
                  .help = "Which elements share a scale. Blocks run along K, the dimension that a GEMM sums "
                          "over; 128×128 is for weights."},
-                &params.scheme,
-                {{"tensor", "One per tensor"},
-                 {"row", "One per row"},
-                 {"1x128", "Blocks 1×128"},
-                 {"128x128", "Blocks 128×128"},
-                 {"mx32", "MX, blocks of 32"},
-                 {"nvfp4", "NVFP4, blocks of 16"}})},
+                &params.scheme, std::move(all))},
         {.field = choice(
              {.name = "rule",
               .label = "Power of two",
               .help = "How MX rounds amax / max to a power of two. Up: NVIDIA’s rule. Floor: OCP’s rule, "
                       "the exponent of the amax only. Even: floor after rounding the amax."},
              &params.rule, {{"up", "Up"}, {"floor", "Floor"}, {"even", "Even"}}),
-         .shown = mx},
+         .shown = family.has_mx_rule()},
         {.field = toggle({.name = "pow2",
                           .label = "Powers of two",
                           .te_name = "force_pow_2_scales",
                           .help = "The FP32 scales are rounded down to powers of two."},
                          &params.pow2),
-         .shown = !mx && !nvfp4},
+         .shown = family.has_fp32_scales()},
         {choice(
             {.name = "maps",
              .label = "Maps",
@@ -91,7 +87,7 @@ std::vector<table::Row> Blocks::rows(Params& params) {
                           .help = "The format of the stored elements. NVFP4’s elements are always E2M1.",
                           .more = true},
                          &params.element, format_choices([](const FormatInfo& f) { return f.mx; })),
-         .shown = !nvfp4},
+         .shown = family.takes_element()},
         {.field = tensor_field(tensor, "sigma", true), .shown = has_effect(tensor, "sigma")},
         {.field = tensor_field(tensor, "rows", true), .shown = has_effect(tensor, "rows")},
         {.field = tensor_field(tensor, "cols", true), .shown = has_effect(tensor, "cols")},

@@ -1,4 +1,4 @@
-// L6, "One scale, many scales": a matrix under eight ways to share scales, its blocks drawn, and the copy for
+// L6, "One scale, many scales": a matrix under all ways to share scales, its blocks drawn, and the copy for
 // the transposed product beside it.
 #pragma once
 
@@ -13,13 +13,13 @@
 namespace fp8lab::blocks {
 
 struct Params {
-    std::string scheme = "tensor";  // a family: tensor row 1x128 128x128 mx32 nvfp4
-    std::string rule = "up";        // of mx32
+    std::string scheme = "tensor";  // a family
+    std::string rule = "up";        // of MX
     bool pow2 = false;              // of the FP32 scales
     std::string maps = "error";     // error transpose
     std::string element = "e4m3";
     TensorSpec tensor{.size = 1, .rows = 256, .cols = 256};
-    std::string scheme_id() const { return scheme == "mx32" ? "mx32-" + rule : scheme; }
+    std::string scheme_id() const { return find_family(scheme).has_mx_rule() ? scheme + "-" + rule : scheme; }
     bool operator==(const Params&) const = default;
 };
 

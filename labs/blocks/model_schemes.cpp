@@ -1,10 +1,12 @@
 #include "labs/blocks/model_schemes.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <span>
+#include <utility>
 
+#include "core/scaling/recipe_lists.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab::blocks {
@@ -33,35 +35,37 @@ RowSums sums_of(std::span<const float> x, std::span<const float> q, std::span<co
 
 }  // namespace
 
+std::span<const Family> families() {
+    static const std::vector<Family> kAll = [] {
+        std::vector<Family> out;
+        for (const ListedRecipe& listed : listed_recipes(RecipeList::block_scales))
+            out.push_back({std::string(listed.id), std::string(listed.label), std::string(listed.short_label),
+                           cast_plan(listed.recipe, listed.weight ? TensorClass::w : TensorClass::x)});
+        return out;
+    }();
+    return kAll;
+}
+
+const Family& find_family(std::string_view id) { return *std::ranges::find(families(), id, &Family::id); }
+
 std::vector<Scheme> schemes(const FormatInfo& element, bool pow2) {
-    const auto plan = [&](Granularity granularity) {
-        CastPlan out;
-        out.format = &element;
-        out.granularity = granularity;
-        out.scaled = true;
-        return out;
-    };
-    const auto fp32_scales = [&](Granularity granularity, bool square = false) {
-        CastPlan out = plan(granularity);
-        out.pow2 = pow2;
-        out.square_blocks = square;
-        return out;
-    };
-    const auto mx = [&](MxRule rule) {
-        CastPlan out = plan(Granularity::block32);
-        out.mx_rule = rule;
-        return out;
-    };
-    CastPlan nvfp4 = plan(Granularity::block16);
-    nvfp4.format = &find_format("e2m1");
-    return {{"tensor", "One per tensor", fp32_scales(Granularity::tensor)},
-            {"row", "One per row", fp32_scales(Granularity::row)},
-            {"1x128", "Blocks 1×128", fp32_scales(Granularity::block128)},
-            {"128x128", "Blocks 128×128", fp32_scales(Granularity::block128, true)},
-            {"mx32-up", "MX 32, up", mx(MxRule::up)},
-            {"mx32-floor", "MX 32, floor", mx(MxRule::floor)},
-            {"mx32-even", "MX 32, even", mx(MxRule::even)},
-            {"nvfp4", "NVFP4, 16", nvfp4}};
+    constexpr std::array kRules = {std::pair{"up", MxRule::up}, std::pair{"floor", MxRule::floor},
+                                   std::pair{"even", MxRule::even}};
+    std::vector<Scheme> out;
+    for (const Family& family : families()) {
+        CastPlan plan = family.plan;
+        if (family.takes_element()) plan.format = &element;
+        if (family.has_fp32_scales()) plan.pow2 = pow2;
+        if (!family.has_mx_rule()) {
+            out.push_back({family.id, family.short_label, family.id, "", plan});
+            continue;
+        }
+        for (const auto& [name, rule] : kRules) {
+            plan.mx_rule = rule;
+            out.push_back({family.id + "-" + name, family.short_label + ", " + name, family.id, name, plan});
+        }
+    }
+    return out;
 }
 
 Copy quantized_copy(const CastPlan& plan, const Tensor& tensor, Along along) {

@@ -1,7 +1,9 @@
 // The ways to share scales, and what each of them does to a matrix.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/figure/palette.h"
@@ -11,8 +13,23 @@
 
 namespace fp8lab::blocks {
 
+// What the field "scheme" chooses: a recipe of RecipeList::block_scales (core/scaling/recipe_lists.h), without the
+// formats of its elements. tensor row 1x128 128x128 mx32 nvfp4.
+struct Family {
+    std::string id, label, short_label;  // "mx32", "MX, blocks of 32", "MX 32"
+    CastPlan plan;
+    bool has_mx_rule() const { return plan.granularity == Granularity::block32; }
+    bool has_fp32_scales() const { return !has_mx_rule() && plan.granularity != Granularity::block16; }
+    // Recipes of FP8 are shown with the element that is chosen; the others are named after theirs.
+    bool takes_element() const { return is_fp8(*plan.format); }
+};
+std::span<const Family> families();
+const Family& find_family(std::string_view id);  // one that is there
+
+// A family, and of MX a rule.
 struct Scheme {
-    std::string id, label;  // "mx32-floor", "MX, 32, floor"
+    std::string id, label;     // "mx32-floor", "MX 32, floor"
+    std::string family, rule;  // "mx32", "floor"
     CastPlan plan;
 };
 

@@ -196,9 +196,8 @@ void BlocksView::choose(Context& context, const Scheme& scheme, Rect row, float 
     const ui::Press press = ui::press(context, "blocks.scheme." + scheme.id, row, 4);
     if (press.hovered) ui::stroke_rect(context, {row.x0, row.y0, right, row.y1}, {Role::axis}, 4);
     if (!press.clicked) return;
-    const std::string_view family = std::string_view(scheme.id).substr(0, scheme.id.find('-'));
-    set_field(lab_.fields(), "scheme=" + std::string(family));
-    if (family == "mx32") set_field(lab_.fields(), "rule=" + scheme.id.substr(family.size() + 1));
+    set_field(lab_.fields(), "scheme=" + scheme.family);
+    if (!scheme.rule.empty()) set_field(lab_.fields(), "rule=" + scheme.rule);
 }
 
 std::vector<std::pair<std::string, std::string>> BlocksView::status() const {

@@ -44,9 +44,10 @@ MixSpec without_chips(MixSpec spec) {
 }  // namespace
 
 std::vector<const LowFormat*> uniform_formats() {
-    std::vector<const LowFormat*> out;
-    for (const LowFormat& format : low_formats())
-        if (format.id != "fp32") out.push_back(&format);
+    std::vector<const LowFormat*> out = low_formats(RecipeList::weights);
+    std::erase_if(out, [](const LowFormat* format) {
+        return format->id == "fp32" || !meet(format->in, RecipeList::activations);
+    });
     return out;
 }
 

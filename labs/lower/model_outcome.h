@@ -50,7 +50,7 @@ std::shared_ptr<const Cloud> make_cloud(const CloudSpec& spec, std::shared_ptr<c
 // The best mix under a budget; none: there is none.
 std::optional<Mix> best_under(const Cloud& cloud, double bits);
 
-// The formats of "every layer in" and "one layer alone in": all but FP32. The chips offer mix_formats().
+// The formats of "every layer in" and "one layer alone in": those of both operands but FP32. The chips offer mix_formats().
 std::vector<const LowFormat*> uniform_formats();
 
 struct LayerRow {

@@ -1,9 +1,8 @@
 #include "labs/speed/model_params.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "core/scaling/recipe.h"
+#include "core/scaling/recipe_lists.h"
 
 namespace fp8lab::speed {
 namespace {
@@ -11,10 +10,8 @@ namespace {
 // Those whose products are kinds of the grid.
 std::vector<Choice> recipe_choices() {
     std::vector<Choice> out;
-    for (const std::string_view id : {"delayed", "current", "rowwise", "block128"}) {
-        const auto row = std::ranges::find(recipes(), id, &Recipe::base);
-        out.push_back({std::string(id), std::string(row->label)});
-    }
+    for (const ListedRecipe& listed : listed_recipes(RecipeList::gemm_grid))
+        out.push_back({std::string(listed.id), std::string(listed.recipe.label)});
     return out;
 }
 

@@ -18,16 +18,6 @@ using ui::Context;
 
 constexpr float kRowHeight = 25, kTwoLines = 40, kNameWidth = 130;  // at least, for names
 
-// "E4M3, one scale" -> "E4M3": a head has room for one word.
-std::string short_head(const ScanRecipe& recipe) {
-    if (recipe.id == "unscaled") return "unscaled";
-    if (recipe.id == "rowwise") return "row";
-    if (recipe.id == "block128") return "1\u00d7128";
-    if (recipe.id == "mxfp6-e3m2") return "E3M2";
-    if (recipe.id == "mxfp6-e2m3") return "E2M3";
-    return recipe.label.substr(0, recipe.label.find(','));
-}
-
 std::string size_text(float value) { return value == 0 ? "0" : screen_number(static_cast<double>(value), 3); }
 
 }  // namespace
@@ -39,7 +29,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
     float right = area.x1;
     for (std::size_t i = recipes.size(); i-- > 0;) {
         const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
-        out.push_back({recipe.id, short_head(recipe), "underflow", right, static_cast<int>(recipes[i])});
+        out.push_back({recipe.id, recipe.short_label, "underflow", right, static_cast<int>(recipes[i])});
         right -= c.px(i == 0 ? 70 : wide ? 62 : 54);
     }
     if (lab_.shows_not_finite()) {

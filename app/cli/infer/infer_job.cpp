@@ -30,9 +30,10 @@ std::vector<std::string> parts_of(const std::string& text) {
 }
 
 // One format for all layers, or one per layer.
-std::vector<const LowFormat*> formats_of(const std::string& text, const char* option, std::size_t layers) {
+std::vector<const LowFormat*> formats_of(const std::string& text, const char* option, RecipeList list,
+                                         std::size_t layers) {
     std::vector<const LowFormat*> out;
-    for (const std::string& id : parts_of(text)) out.push_back(&find_low_format(id, option));
+    for (const std::string& id : parts_of(text)) out.push_back(&find_low_format(id, option, list));
     if (out.size() == 1) out.assign(layers, out.front());
     if (out.size() != layers)
         throw usage_error(option,
@@ -61,8 +62,9 @@ std::optional<CascadeNames> cascade_names(const std::string& text) {
 void take_formats(const InferOptions& options, InferJob& job) {
     const std::size_t n = job.layers.size();
     job.both = !options.activations.empty();
-    job.mix.weights = formats_of(options.weights, "--weights", n);
-    job.mix.activations = formats_of(job.both ? options.activations : "bf16", "--activations", n);
+    job.mix.weights = formats_of(options.weights, "--weights", RecipeList::weights, n);
+    job.mix.activations =
+        formats_of(job.both ? options.activations : "bf16", "--activations", RecipeList::activations, n);
     if (options.all_mixes && n > kMostLayersOfAllMixes)
         throw usage_error(
             "--all-mixes",

@@ -66,7 +66,7 @@ GemmGrid whole_grid() {
         for (const auto product : kGridProducts)
             for (const auto kind : kGridKinds) grid.points.push_back(point_of(product, layer, kind));
     for (const GridTensor& tensor : grid_tensors())
-        for (const auto recipe : kGridRecipes) {
+        for (const auto recipe : grid_recipes()) {
             GridCast cast;
             cast.what = tensor.what;
             cast.recipe = recipe;

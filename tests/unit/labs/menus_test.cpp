@@ -6,7 +6,7 @@
 
 #include "core/formats/format.h"
 #include "core/inspect/scan.h"
-#include "core/scaling/recipe.h"
+#include "core/scaling/recipe_lists.h"
 #include "labs/lab.h"
 
 using namespace fp8lab;
@@ -126,16 +126,19 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             // What is kept, not what is cast: a byte has one entry, whatever format of 8 bits; plans named as recipes.
             const bool of_bytes = entry.id == "memory" && (field.info.hidden || field.info.name == "plan" ||
                                                            field.info.name == "compare");
-            // Both four-bit formats, and a family of scales: MXFP4 and NVFP4 are names of recipes too.
+            // Both four-bit formats: MXFP4 and NVFP4 are names of recipes too.
             const bool of_blocks = entry.id == "four" && field.info.name == "format";
+            // The recipes of its list (recipe_lists_test.cpp).
+            const bool of_scales = entry.id == "blocks" && field.info.name == "scheme";
             // The formats that attention and v are cast to by those who do it, among them no FP16.
             const bool of_wide = entry.id == "wide" && field.info.name.ends_with("format");
-            // A table of its own, core/inference/format.h; lower_test.cpp holds its menus to it.
+            // The recipes of its lists, under the names that they have there; lower_test.cpp compares its menus with them.
             const bool of_lower = entry.id == "lower";
             // All recipes of a scan are its columns, and it can be sorted by each.
             const bool of_scan = entry.id == "workbench" && has_scan_recipes(field);
             if (named > 1)
-                CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_wide || of_lower || of_scan));
+                CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
+                       of_lower || of_scan));
         }
     }
 }
@@ -176,7 +179,11 @@ TEST_CASE("the arms of L8 are all recipes of the table, by their labels") {
 TEST_CASE("the recipes of L9 are those whose products are recorded, by their labels") {
     const auto lab = find_lab("L9").make();
     const std::vector<Choice> choices = field_of(*lab, "recipe").choices;
-    CHECK(ids(choices) == Ids{"delayed", "current", "rowwise", "block128"});
+    Ids recorded;  // rows that a GPU has kernels for
+    for (const RecipeRow& row : recipe_rows())
+        for (const Listing& listing : row.listed)
+            if (meet(listing.in, RecipeList::gemm_grid)) recorded.emplace_back(row.recipe.base);
+    CHECK(ids(choices) == recorded);
     for (const Choice& choice : choices)
         CHECK(choice.label == std::ranges::find(recipes(), choice.id, &Recipe::base)->label);
 }
