@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,22 @@ struct CaseValues {
 // FP32 (exp or tanh of another library); `fast` within 2^-10 of the largest value (tanh.approx.f32).
 enum class Agreement { exact, rounded, fast };
 
+// The types of the matrices that a case reads, kCaseInputs at most.
+struct CaseInputs {
+    constexpr CaseInputs(std::initializer_list<Element> types) {
+        for (const Element type : types) all[count++] = type;
+    }
+    constexpr std::size_t size() const { return count; }
+    constexpr const Element* begin() const { return all.data(); }
+    constexpr const Element* end() const { return all.data() + count; }
+    constexpr Element operator[](std::size_t i) const { return all[i]; }
+    std::array<Element, kCaseInputs> all{};
+    std::size_t count = 0;
+};
+
 struct KernelCase {
     std::string_view name;
-    std::vector<Element> inputs;
+    CaseInputs inputs;
     Element payload = Element::e4m3;
     int unpadded = -1;  // the input that is a batch
     bool transposed = true;
