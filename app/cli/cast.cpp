@@ -71,10 +71,12 @@ RandomFile open_numbers(const std::string& path, std::size_t width, bool maybe_n
 
 std::vector<float> from_npy(const RandomFile& file, std::size_t code_bytes) {
     const NpyIndex index = index_npy(file);
-    if (index.dtype == "<f8")
+    if (index.dtype.ends_with("f8"))
         throw input_error(file.where(),
-                          "dtype '<f8': float64 would be rounded twice; convert it to '<f4' first");
-    const std::size_t stored = index.end - index.begin, values = stored / (index.dtype == "<f2" ? 2 : 4);
+                          fmt::format("dtype '{}': float64 would be rounded twice; convert it to '<f4' first",
+                                      index.dtype));
+    const std::size_t stored = index.end - index.begin,
+                      values = stored / (index.dtype.ends_with("f2") ? 2 : 4);
     require_memory(file.where(), static_cast<double>(stored + values * (2 * sizeof(float) + code_bytes)));
     return parse_npy(file.read_some(0, file.size()), file.where()).values;
 }

@@ -27,15 +27,15 @@ namespace {
 struct InspectOptions {
     std::string file, compare, recipes, filter, csv;
     Demands demands;
-    bool fold = false, json = false;
+    bool fold = false, json = false, unscaled_codes = false;
 };
 
 std::shared_ptr<const TensorStore> open_store(const std::string& path) {
     auto store = std::make_shared<const TensorStore>(open_tensors(path, Pipes::read));
-    // Where nothing can be cast, that is said as by quantize.
+    // Where nothing is known of any tensor, that is said as by quantize.
     const auto tensors = store->tensors();
-    if (!tensors.empty() && std::ranges::none_of(tensors, &StoredTensor::is_float))
-        require_float(*store, tensors.front());
+    const auto is_other = [](const StoredTensor& tensor) { return tensor.role == TensorRole::other; };
+    if (!tensors.empty() && std::ranges::all_of(tensors, is_other)) require_values(*store, tensors.front());
     return store;
 }
 
@@ -55,6 +55,17 @@ void run(Scan& scan, bool casts) {
     }
 }
 
+// A name that is too long for a table loses its middle: layers and kinds differ at both ends.
+std::string cut_name(const std::string& name) {
+    constexpr std::size_t kLongest = 72, kEnd = kLongest / 2 - 1;
+    if (name.size() <= kLongest) return name;
+    const auto starts = [&](std::size_t at) { return (static_cast<unsigned char>(name[at]) & 0xC0) != 0x80; };
+    std::size_t first = kEnd, last = name.size() - kEnd;
+    while (!starts(first)) --first;
+    while (!starts(last)) ++last;
+    return name.substr(0, first) + ".." + name.substr(last);
+}
+
 std::string percent(double value) {
     return value == 0 ? "0" : value < 0.01 ? "<0.01" : format_number(value, 3);
 }
@@ -71,18 +82,22 @@ std::string table_text(const InspectReport& report, const InspectOptions& option
     const bool shows_not_finite =
         std::ranges::any_of(rows, [](const TableRow& row) { return row.not_finite > 0; });
     if (shows_not_finite) cells[0].emplace_back("NaN, Inf");
+    const bool shows_scales =
+        std::ranges::any_of(rows, [](const TableRow& row) { return !row.scale_words().empty(); });
+    if (shows_scales) cells[0].emplace_back("scales");
     const std::size_t facts = cells[0].size();
     for (const ScanRecipe& recipe : recipes) cells[0].push_back(recipe.id);
     cells[0].emplace_back("recommended");
     for (const TableRow& row : rows) {
         const ScanRow& worst = scanned.rows[row.worst];
-        std::vector<std::string> line = {printable(row.name), row.shape};
+        std::vector<std::string> line = {cut_name(printable(row.name)), row.shape};
         if (row.summarised && worst.not_scanned.empty())
             for (const double value : {static_cast<double>(row.amax), static_cast<double>(row.least)})
                 line.push_back(format_number(value, 3));
         if (line.size() == 4) line.push_back(fmt::format("{:.1f}", row.binades));
         if (line.size() == 5 && shows_not_finite) line.push_back(std::to_string(row.not_finite));
         line.resize(facts, "-");
+        if (shows_scales && !row.scale_words().empty()) line.back() = row.scale_words();
         for (const double pct : row.underflow_pct) line.push_back(percent(pct));
         line.resize(facts + recipes.size(), "-");
         const Recommendation advice = recommend(worst, recipes, options.demands);
@@ -111,11 +126,18 @@ void inspect(const InspectOptions& options) {
     if (!options.compare.empty()) outputs.reads(options.compare);
     if (options.csv != "-" || options.json) outputs.prints(options.json ? "--json" : "stdout");
     if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
-    Scan scan(open_store(options.file), {.recipes = recipes, .filter = options.filter});
+    const auto store = open_store(options.file);
+    Scan scan(store,
+              {.recipes = recipes, .filter = options.filter, .unscaled_codes = options.unscaled_codes});
     std::unique_ptr<Scan> before;
     if (!options.compare.empty())
-        before = std::make_unique<Scan>(open_store(options.compare),
-                                        ScanSpec{.recipes = recipes, .filter = options.filter});
+        before = std::make_unique<Scan>(
+            open_store(options.compare),
+            ScanSpec{.recipes = recipes, .filter = options.filter, .unscaled_codes = options.unscaled_codes});
+    for (const std::string& note : store->notes()) tell("inspect: " + note);
+    if (const std::string unscaled = store->unscaled(); !unscaled.empty())
+        tell("inspect: " + unscaled +
+             (options.unscaled_codes ? "" : "; --unscaled-codes takes the codes as values"));
     InspectReport report{.demands = options.demands, .filter = options.filter};
     {
         const Interruptible keeps;
@@ -124,7 +146,8 @@ void inspect(const InspectOptions& options) {
         report.scanned = scanned_by(scan, before.get());
         if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     }
-    if (const std::string excluded = report.excluded(); !excluded.empty()) tell("inspect: " + excluded);
+    for (const std::string& text : {report.excluded(), report.odd_scales()})
+        if (!text.empty()) tell("inspect: " + text);
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out.update(report.json());
@@ -151,6 +174,8 @@ void add_inspect(CLI::App& app, Globals&) {
         ->capture_default_str();
     verb->add_flag("--fold", options->fold, "one row per kind of tensor, with the worst of its layers");
     verb->add_option("--filter", options->filter, "only tensors with this in their name");
+    verb->add_flag("--unscaled-codes", options->unscaled_codes,
+                   "codes for which no scale is found are taken as values");
     verb->add_option("--csv", options->csv, "table of all tensors as CSV; - is stdout");
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] { inspect(*options); });

@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/progress_line.h"
+#include "core/inspect/report.h"
 #include "core/json/read_json.h"
 #include "core/scaling/quantizer.h"
 #include "core/tensors/file.h"
@@ -23,7 +24,7 @@ namespace {
 
 struct QuantizeOptions {
     std::string file, recipes;
-    bool json = false;
+    bool json = false, unscaled_codes = false;
 };
 
 struct Row {
@@ -87,6 +88,8 @@ void print_metrics(const QuantizeOptions& options, const Tensor& tensor, const s
     out["tensor"] = tensor.name;
     out["rows"] = tensor.rows;
     out["cols"] = tensor.cols;
+    if (!tensor.scales.empty()) out["scales"] = tensor.scales;
+    if (!tensor.scale_health.is_usual()) out["odd_scales"] = to_json(tensor.scale_health);
     out["nonfinite"] = {{"nan", tensor.excluded.nan},
                         {"inf", tensor.excluded.inf},
                         {"beyond_float32", tensor.excluded.beyond},
@@ -136,10 +139,16 @@ void quantize_file(const QuantizeOptions& options) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("quantize: reading " + options.file);
-    Tensor tensor = read_tensor(options.file, Pipes::read);
+    Tensor tensor = read_tensor(options.file, Pipes::read, options.unscaled_codes);
     exclude(tensor);
     const std::vector<Row> rows = measure(tensor, recipes, progress);
     progress.erase();
+    const auto say = [&](const std::string& what) {
+        if (!what.empty()) tell(fmt::format("quantize: {}: {}", quote_from(tensor.name), what));
+    };
+    say(tensor.note);
+    if (!tensor.scale_health.is_usual()) say("among its scales: " + tensor.scale_health.words());
+    if (tensor.scales == "none found") say("codes without a scale, none found: they are taken as values");
     if (tensor.excluded.count() > 0)
         tell(fmt::format("quantize: {}: {}", quote_from(tensor.name),
                          tensor.excluded.sentence(size_of(tensor))));
@@ -159,6 +168,8 @@ void add_quantize(CLI::App& app, Globals&) {
                      ".safetensors, .safetensors.index.json, .npy, .npz or .png, FILE[:TENSOR]")
         ->required();
     verb->add_option("--recipe", options->recipes, "R[,R...]; list recipes shows them")->required();
+    verb->add_flag("--unscaled-codes", options->unscaled_codes,
+                   "codes for which no scale is found are taken as values");
     verb->add_flag("--json", options->json, "as JSON");
     verb->callback([options] { quantize_file(*options); });
 }

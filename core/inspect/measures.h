@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/tensors/excluded.h"
+#include "core/tensors/scale_grid.h"
 
 namespace fp8lab {
 
@@ -23,7 +24,8 @@ struct TensorSummary {
     Excluded excluded = {};
     float amax = 0, least = 0;  // least |x| above 0; 0 where all are 0
     Binades histogram;
-    double binades() const;  // log2(amax) - log2(least); 0 where all are 0
+    ScaleHealth scales = {};  // of codes: what is unusual among their scales
+    double binades() const;   // log2(amax) - log2(least); 0 where all are 0
     double zeros_pct() const {
         return n > 0 ? 100.0 * static_cast<double>(zeros) / static_cast<double>(n) : 0;
     }

@@ -38,6 +38,14 @@ std::string recommended(const Recommendation& advice, std::span<const ScanRecipe
 
 }  // namespace
 
+json to_json(const ScaleHealth& health) {
+    return {{"nan", health.nan},
+            {"inf", health.inf},
+            {"zero", health.zero},
+            {"subnormal", health.subnormal},
+            {"negative", health.negative}};
+}
+
 std::string InspectReport::csv() const {
     const auto& recipes = scanned.recipes;
     std::string out = fmt::format("# file {}\n# min_sqnr_db {}, max_underflow_pct {}\n",
@@ -49,7 +57,7 @@ std::string InspectReport::csv() const {
             out += "," + cell(fmt::format("{}_{}", column, recipe.id));
     out += ",recommended,reason,nan,inf,sampled_every";
     if (scanned.before) out += ",before_amax,before_least,before_binades,change";
-    out += ",beyond_float32,below_float32\n";
+    out += ",beyond_float32,below_float32,scale_nan,scale_inf,scale_zero,scale_subnormal,scale_negative\n";
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
         if (!matches(tensor.name, filter)) continue;
@@ -73,7 +81,7 @@ std::string InspectReport::csv() const {
         }
         const Recommendation advice = recommend(row, recipes, demands);
         out += row.outcomes.empty()
-                   ? "," + std::string("," + row.not_scanned)
+                   ? ",," + cell(row.not_scanned)
                    : "," + cell(recommended(advice, recipes)) + "," + cell(reason_of(advice));
         out += row.summarised ? fmt::format(",{},{},{}", s.excluded.nan, s.excluded.inf, row.every) : ",,,";
         if (scanned.before) {
@@ -85,7 +93,10 @@ std::string InspectReport::csv() const {
                 out += ",,,";
             out += fmt::format(",{}", change);
         }
-        out += row.summarised ? fmt::format(",{},{}\n", s.excluded.beyond, s.excluded.below) : ",,\n";
+        out += row.summarised ? fmt::format(",{},{}", s.excluded.beyond, s.excluded.below) : ",,";
+        out += s.scales.scales > 0 ? fmt::format(",{},{},{},{},{}\n", s.scales.nan, s.scales.inf,
+                                                 s.scales.zero, s.scales.subnormal, s.scales.negative)
+                                   : ",,,,,\n";
     }
     return out;
 }
@@ -110,7 +121,9 @@ json InspectReport::json() const {
                                 {"class", to_string(row.use)}, {"dtype", tensor.dtype},
                                 {"shape", tensor.shape},       {"values", tensor.values()}};
         if (!row.not_scanned.empty()) entry["not_scanned"] = row.not_scanned;
-        if (tensor.scales) entry["scales"] = tensor.scales->name + ", " + tensor.scales->words();
+        if (const std::string scales = tensor.scale_words(); !scales.empty()) entry["scales"] = scales;
+        if (const ScaleHealth& health = row.summary.scales; !health.is_usual())
+            entry["odd_scales"] = to_json(health);
         if (row.summarised) {
             entry["amax"] = static_cast<double>(row.summary.amax);
             entry["least"] = static_cast<double>(row.summary.least);
@@ -169,6 +182,18 @@ std::string InspectReport::excluded() const {
                            tensors, [](const std::string& text) { return text; }, "; "));
 }
 
+std::string InspectReport::odd_scales() const {
+    std::vector<std::string> tensors;
+    for (const ScanRow& row : scanned.rows)
+        if (const std::string words = row.summary.scales.words(); !words.empty())
+            tensors.push_back(quote_from(scanned.store->tensors()[row.tensor].name) + " " + words);
+    if (tensors.empty()) return {};
+    return fmt::format("{} scales that are NaN, infinite, 0, subnormal or negative: {}",
+                       tensors.size() == 1 ? "1 tensor has" : with_commas(tensors.size()) + " tensors have",
+                       some_names(
+                           tensors, [](const std::string& text) { return text; }, "; "));
+}
+
 std::string InspectReport::foot() const {
     const auto& recipes = scanned.recipes;
     const Tally counts = tally(scanned.rows, recipes.size(), demands);
@@ -182,7 +207,8 @@ std::string InspectReport::foot() const {
     out += fmt::format("of {} tensors meet {} dB and {} %: {}\n", counts.done,
                        format_number(demands.min_sqnr_db), format_number(demands.max_underflow_pct),
                        fmt::join(meeting, ", "));
-    if (const std::string text = excluded(); !text.empty()) out += printable(text) + "\n";
+    for (const std::string& text : {excluded(), odd_scales()})
+        if (!text.empty()) out += printable(text) + "\n";
     if (!scanned.before) return out;
     const Comparison changes = compare(scanned);
     return out +

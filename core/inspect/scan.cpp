@@ -100,6 +100,7 @@ TensorSummary& TensorSummary::operator+=(const TensorSummary& other) {
     n += other.n;
     zeros += other.zeros;
     excluded += other.excluded;
+    scales += other.scales;
     amax = std::max(amax, other.amax);
     if (other.least > 0) least = least > 0 ? std::min(least, other.least) : other.least;
     for (std::size_t b = 0; b < histogram.counts.size(); ++b)
@@ -111,7 +112,8 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
     : store_(std::move(store)), spec_(std::move(spec)) {
     std::uint64_t all = 0;
     for (const StoredTensor& tensor : store_->tensors())
-        if (tensor.is_float && !tensor.is_scale && matches(tensor.name, spec_.filter)) all += tensor.values();
+        if (tensor.is_judged(spec_.unscaled_codes) && matches(tensor.name, spec_.filter))
+            all += tensor.values();
     const std::uint64_t every_of_all = (all + spec_.most_of_all - 1) / spec_.most_of_all;
     for (std::size_t i = 0; i < store_->tensors().size(); ++i) {
         const StoredTensor& tensor = store_->tensors()[i];
@@ -129,10 +131,8 @@ Scan::Scan(std::shared_ptr<const TensorStore> store, ScanSpec spec)
         if (sampled) row.every = every;
         if (!matches(tensor.name, spec_.filter))
             row.not_scanned = "filtered out";
-        else if (tensor.is_scale)
-            row.not_scanned = "scales";
-        else if (!tensor.is_float)
-            row.not_scanned = "not a float";
+        else if (!tensor.is_judged(spec_.unscaled_codes))
+            row.not_scanned = tensor.why;
         else if (values == 0)
             row.not_scanned = "empty";
         else if (at_once > spec_.most_per_tensor)
@@ -256,6 +256,8 @@ void Scan::summarise(std::span<const Piece> pieces) {
             for (std::size_t at = 0; at < all.size(); at += kAsked, ask_between())
                 parts[i].add(all.subspan(at, std::min(kAsked, all.size() - at)));
             parts[i].add({}, narrowed);
+            if (pieces[i].first == 0)
+                parts[i].scales = store_->scale_health(store_->tensors()[rows_[pieces[i].row].tensor]);
         }
     });
     for (std::size_t i = 0; i < pieces.size(); ++i) {

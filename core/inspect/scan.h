@@ -42,7 +42,7 @@ struct ScanRow {
     TensorUse use = TensorUse::w;
     std::string kind;
     std::size_t every = 1;         // of `every` bands of 128 rows one is read
-    std::string not_scanned = {};  // why it has no numbers: "not a float"; empty: it has
+    std::string not_scanned = {};  // why it has no numbers: "not a float", "scales"; empty: it has
     bool summarised = false;       // the first pass has been there
     TensorSummary summary = {};
     std::vector<CastOutcome> outcomes = {};  // one per recipe; empty: the second pass has not been there
@@ -56,6 +56,7 @@ struct ScanSpec {
     std::string filter = {};  // only tensors with this in their name or kind, in any case
     // Larger tensors and models are sampled, so that a file of any size takes about a minute. Values.
     std::uint64_t most_per_tensor = std::uint64_t{64} << 20, most_of_all = std::uint64_t{512} << 20;
+    bool unscaled_codes = false;  // codes without a scale are taken as values
     std::shared_ptr<ScanCache> cache =
         {};  // null: none. What it has is there at once; what is measured is added
 };

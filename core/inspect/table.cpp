@@ -37,6 +37,7 @@ void add_member(TableRow& out, std::size_t index, std::span<const ScanRow> rows,
         out.least = out.least > 0 ? std::min(out.least, row.summary.least) : row.summary.least;
     out.binades = std::max(out.binades, row.summary.binades());
     out.not_finite += row.summary.excluded.not_finite();
+    out.scales += row.summary.scales;
     out.underflow_pct.resize(std::max(out.underflow_pct.size(), row.outcomes.size()));
     for (std::size_t r = 0; r < row.outcomes.size(); ++r)
         out.underflow_pct[r] = std::max(out.underflow_pct[r], row.outcomes[r].underflow_pct);
@@ -62,6 +63,7 @@ std::vector<TableRow> table_rows(const TensorStore& store, std::span<const ScanR
         if (query.fold) at = kinds.try_emplace({row.kind, row.use, row.not_scanned}, at).first->second;
         if (at == out.size()) out.push_back(empty_row(row, query.fold ? row.kind : name));
         add_member(out[at], i, rows, query.recipe);
+        out[at].unscaled |= store.tensors()[row.tensor].role == TensorRole::unscaled;
     }
     for (TableRow& row : out) {
         const ScanRow& worst = rows[row.worst];

@@ -33,6 +33,10 @@ struct TableRow {
     double binades = 0;
     std::vector<double> underflow_pct;  // the highest of its members, per recipe; empty until done
     std::int64_t not_finite = 0;        // NaN, Inf and values beyond float32, of all members
+    ScaleHealth scales = {};            // of all members
+    bool unscaled = false;              // a member holds codes without a scale
+    // "2 NaN, 1 zero", "none found"; empty: there is nothing to say of the scales.
+    std::string scale_words() const { return unscaled ? "none found" : scales.words(); }
     TableBefore before = {};
     std::string note;  // why it has no numbers, or "1 of 4 bands of 128 rows"
 };

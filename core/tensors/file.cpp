@@ -69,9 +69,9 @@ Tensor from_png(const RandomFile& file, const Source& source) {
     return read_picture(file.read_some(0, file.size()), source.file);
 }
 
-Tensor from_store(const TensorStore& store, const StoredTensor& tensor) {
+Tensor from_store(const TensorStore& store, const StoredTensor& tensor, bool unscaled) {
     const std::string where = store.files()[tensor.file].where();
-    require_float(store, tensor);
+    require_values(store, tensor, unscaled);
     const MatrixShape shape = tensor.matrix();
     // The values and what they are cast to; in Fortran order the stored ones and another copy besides.
     const double copies = tensor.fortran_order ? 4 : 2;
@@ -80,17 +80,19 @@ Tensor from_store(const TensorStore& store, const StoredTensor& tensor) {
     const Narrowed narrowed = store.read_rows(tensor, 0, out.values);
     if (out.values.empty())
         throw input_error(where, "tensor '" + quote_from(tensor.name) + "' has no elements");
+    out.scales = tensor.scale_words(), out.note = tensor.note;
+    out.scale_health = store.scale_health(tensor);
     return counted(std::move(out), narrowed);
 }
 
-Tensor from_store(const TensorStore& store, const Source& source) {
+Tensor from_store(const TensorStore& store, const Source& source, bool unscaled) {
     const auto tensors = store.tensors();
     if (tensors.empty()) throw input_error(source.file, "byte 8: the file has no tensor");
     if (source.file.ends_with(".npy")) refuse_name(source, "an .npy has one tensor");
     const StoredTensor* const tensor = source.tensor         ? store.find(*source.tensor)
                                        : tensors.size() == 1 ? &tensors[0]
                                                              : nullptr;
-    if (tensor) return from_store(store, *tensor);
+    if (tensor) return from_store(store, *tensor, unscaled);
     const std::string names = some_names(
         tensors,
         [](const StoredTensor& each) {
@@ -113,11 +115,11 @@ MatrixShape as_matrix(std::span<const std::size_t> shape) {
     return out;
 }
 
-Tensor read_tensor(std::string_view file_and_tensor, Pipes pipes) {
+Tensor read_tensor(std::string_view file_and_tensor, Pipes pipes, bool unscaled_codes) {
     const Source source = split(file_and_tensor);
     RandomFile file = open_tensors(source.file, pipes);
     if (is_png(file.read_some(0, 8))) return from_png(file, source);
-    return from_store(TensorStore(std::move(file)), source);
+    return from_store(TensorStore(std::move(file)), source, unscaled_codes);
 }
 
 }  // namespace fp8lab

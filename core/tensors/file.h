@@ -1,6 +1,6 @@
-// Reads a tensor of the user, "FILE[:TENSOR]": .npy, .npz, or .safetensors with F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0,
-// or the .safetensors.index.json of a model in several files; FP8 codes times the scales that stand beside them
-// (tensor_store.h); or .png, whose grey values are a tensor (picture.h).
+// Reads a tensor of the user, "FILE[:TENSOR]": .npy, .npz, or .safetensors with floats of any size (dtype.h), or the
+// .safetensors.index.json of a model in several files; codes times the scales that stand beside them (layouts.h); or .png,
+// whose grey values are a tensor (picture.h).
 #pragma once
 
 #include <span>
@@ -23,9 +23,10 @@ MatrixShape as_matrix(std::span<const std::size_t> shape);
 // returned as float32 (F64 and <f8 rounded to nearest even) with what exclude() would set to 0. The name may be omitted where the file has one
 // tensor. The name of a file may contain colons: the shortest prefix that is a file is taken.
 //
-// Throws input_error, with byte offset and reason, for a file that cannot be read or is malformed and for a
-// tensor without elements; Error{failed} where there is not the memory for it; usage_error, listing the file's tensors,
+// Throws input_error, with byte offset and reason, for a file that cannot be read or is malformed, for a tensor without
+// elements, and for codes without a scale unless `unscaled_codes`, which takes them as values; Error{failed} where there is not the memory for it; usage_error, listing the file's tensors,
 // for a name that it does not have or that is missing.
-Tensor read_tensor(std::string_view file_and_tensor, Pipes pipes = Pipes::refused);
+Tensor read_tensor(std::string_view file_and_tensor, Pipes pipes = Pipes::refused,
+                   bool unscaled_codes = false);
 
 }  // namespace fp8lab

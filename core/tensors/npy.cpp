@@ -33,9 +33,13 @@ struct Header {
 };
 
 Error unsupported(const std::string& where, std::size_t at, const std::string& what) {
-    return input_error(where, fmt::format("byte {}: {} is not supported; valid: <f2 <f4 <f8", at, what));
+    return input_error(where,
+                       fmt::format("byte {}: {} is not supported; valid: <f2 <f4 <f8 >f2 >f4 >f8", at, what));
 }
-bool is_read(std::string_view dtype) { return dtype == "<f2" || dtype == "<f4" || dtype == "<f8"; }
+bool is_read(std::string_view dtype) {
+    return dtype.size() == 3 && (dtype[0] == '<' || dtype[0] == '>') && dtype[1] == 'f' &&
+           (dtype[2] == '2' || dtype[2] == '4' || dtype[2] == '8');
+}
 
 // Bytes of an element of "<i8", "|b1", ">f4"; 0: another dtype (objects, text, records), of which no size is known.
 std::size_t width_of(std::string_view dtype) {
@@ -212,6 +216,11 @@ std::vector<float> read_values(std::span<const std::byte> payload, std::size_t e
 
 }  // namespace
 
+void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
+    for (std::size_t at = 0; at + width <= bytes.size(); at += width)
+        std::ranges::reverse(bytes.subspan(at, width));
+}
+
 std::vector<float> to_c_order(const std::vector<float>& values, const std::vector<std::size_t>& shape) {
     std::vector<std::size_t> index(shape.size(), 0), stride(shape.size(), 1);
     for (std::size_t d = 1; d < shape.size(); ++d) stride[d] = stride[d - 1] * shape[d - 1];
@@ -276,6 +285,12 @@ NpyIndex index_head(std::span<const std::byte> head, std::uint64_t size, const s
 NpyArray array_of(NpyIndex index, std::span<const std::byte> payload, const std::string& where) {
     const std::size_t width = width_of(index.dtype);
     require_memory(where, static_cast<double>(payload.size() / width * sizeof(float)));
+    std::vector<std::byte> swapped;
+    if (index.dtype.starts_with('>')) {
+        swapped.assign(payload.begin(), payload.end());
+        swap_bytes(swapped, width);
+        payload = swapped;
+    }
     NpyArray array{std::move(index.dtype), std::move(index.shape), read_values(payload, width)};
     if (index.fortran_order) array.values = to_c_order(array.values, array.shape);
     return array;

@@ -1,4 +1,5 @@
-// NumPy's .npy, versions 1-3. Values are read of the float types <f2 <f4 <f8, C or Fortran order, header up to 1 MiB.
+// NumPy's .npy, versions 1-3. Values are read of the float types f2 f4 f8 in either order of bytes (< little-endian, >
+// big-endian), C or Fortran order, header up to 1 MiB.
 // Format: numpy/lib/format.py (NEP 1).
 #pragma once
 
@@ -31,6 +32,8 @@ NpyIndex index_npy(const RandomFile& file);
 // How many bytes the file has that begins with these, as its header says; more than there are where it takes so many to
 // say (SizeByHead). Throws as parse_npy().
 std::uint64_t npy_size(std::span<const std::byte> head, const std::string& where);
+// Reverses the bytes of every element: of a big-endian array.
+void swap_bytes(std::span<std::byte> bytes, std::size_t width);
 // Returns the values of an array in Fortran order (first index fastest) in C order.
 std::vector<float> to_c_order(const std::vector<float>& values, const std::vector<std::size_t>& shape);
 
@@ -42,7 +45,7 @@ struct NpyArray {
 };
 
 // Throw input_error naming path, byte offset or dtype: not an .npy, header too large or malformed,
-// big-endian, object, complex or integer dtype, truncated or oversized payload; and Error{failed} where there is not
+// object, complex or integer dtype, truncated or oversized payload; and Error{failed} where there is not
 // the memory. read_npy() looks at the header before it reads the values.
 NpyArray read_npy(const std::filesystem::path& path);
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where);

@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/files/memory.h"
-#include "core/formats/codec.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
@@ -22,27 +19,6 @@ static_assert(std::endian::native == std::endian::little, "tensors are copied as
 
 using nlohmann::json;
 constexpr std::size_t kPrefix = 8, kLongestHeader = 100'000'000;  // the format's own limit
-
-// What can be read, and integers, whose sizes are checked. A file may hold tensors of other dtypes: their sizes are
-// taken on trust.
-struct Dtype {
-    std::string_view name, format;  // format: empty for F64, which is wider than every format of ours
-    std::size_t width;
-    bool is_float = true;
-};
-constexpr std::array kDtypes = {
-    Dtype{"F64", "", 8},         Dtype{"F32", "fp32", 4},     Dtype{"F16", "fp16", 2},
-    Dtype{"BF16", "bf16", 2},    Dtype{"F8_E4M3", "e4m3", 1}, Dtype{"F8_E5M2", "e5m2", 1},
-    Dtype{"F8_E8M0", "e8m0", 1}, Dtype{"I64", "", 8, false},  Dtype{"U64", "", 8, false},
-    Dtype{"I32", "", 4, false},  Dtype{"U32", "", 4, false},  Dtype{"I16", "", 2, false},
-    Dtype{"U16", "", 2, false},  Dtype{"I8", "", 1, false},   Dtype{"U8", "", 1, false},
-    Dtype{"BOOL", "", 1, false},
-};
-
-const Dtype* find_dtype(std::string_view name) {
-    const auto it = std::ranges::find(kDtypes, name, &Dtype::name);
-    return it == kDtypes.end() ? nullptr : &*it;
-}
 
 std::uint64_t header_length(std::span<const std::byte> head, const std::string& where) {
     std::uint64_t length = 0;
@@ -139,11 +115,12 @@ class HeaderReader {
         if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size)
             fail_tensor(name, fmt::format("data_offsets are not within the {} bytes of data", data_size));
         info.begin = data_start_ + offsets[0], info.end = data_start_ + offsets[1];
-        const Dtype* const dtype = find_dtype(info.dtype);
-        if (!dtype) return info;
-        std::size_t bytes = dtype->width;
+        std::size_t bits = bits_of_dtype(info.dtype);
+        if (bits == 0) return info;
         for (const std::size_t size : info.shape)
-            if (__builtin_mul_overflow(bytes, size, &bytes)) fail_tensor(name, "the shape is too large");
+            if (__builtin_mul_overflow(bits, size, &bits)) fail_tensor(name, "the shape is too large");
+        if (bits % 8 != 0) fail_tensor(name, "the shape ends in the midst of a byte");
+        const std::size_t bytes = bits / 8;
         if (bytes != info.end - info.begin)
             fail_tensor(name, fmt::format("the shape needs {} bytes, data_offsets give {}", bytes,
                                           info.end - info.begin));
@@ -170,33 +147,6 @@ class HeaderReader {
     std::size_t data_start_ = 0;
     const std::string& where_;
 };
-
-template <class Code>
-void decode_to(const FormatInfo& format, std::span<const std::byte> stored, std::span<float> values) {
-    // Codes may lie at any byte: they are copied to where they are aligned, a piece at a time.
-    std::array<Code, 1024> codes;
-    for (std::size_t i = 0; i < values.size(); i += codes.size()) {
-        const std::size_t n = std::min(codes.size(), values.size() - i);
-        std::memcpy(codes.data(), stored.data() + i * sizeof(Code), n * sizeof(Code));
-        decode(format, std::span<const Code>(codes).first(n), values.subspan(i, n));
-    }
-}
-
-Narrowed read_doubles(std::span<const std::byte> stored, std::span<float> values) {
-    Narrowed narrowed;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        double value;
-        std::memcpy(&value, stored.data() + i * sizeof value, sizeof value);
-        values[i] = static_cast<float>(value);
-        narrowed.beyond += std::isinf(values[i]) && !std::isinf(value);
-        narrowed.below += values[i] == 0 && value != 0;
-    }
-    return narrowed;
-}
-
-}  // namespace
-
-namespace {
 
 SafeTensorsIndex index_whole(std::span<const std::byte> head, std::uint64_t size, const std::string& where) {
     SafeTensorsIndex index;
@@ -226,44 +176,17 @@ std::uint64_t safetensors_size(std::span<const std::byte> head, const std::strin
     return HeaderReader(head, kAnySize, where).read(index);
 }
 
-std::size_t width_of_dtype(std::string_view name) {
-    const Dtype* const dtype = find_dtype(name);
-    return dtype ? dtype->width : 0;
-}
-
-bool is_float_dtype(std::string_view name) {
-    const Dtype* const dtype = find_dtype(name);
-    return dtype && dtype->is_float;
-}
-
-Narrowed decode_stored(std::string_view name, std::span<const std::byte> stored, std::span<float> values) {
-    if (!is_float_dtype(name) || stored.size() != values.size() * width_of_dtype(name))
-        throw usage_error("decode_stored", "the dtype is no float, or the sizes differ");
-    if (values.empty()) return {};
-    const Dtype& dtype = *find_dtype(name);
-    if (dtype.width == 8) return read_doubles(stored, values);
-    if (dtype.width == 4)
-        std::memcpy(values.data(), stored.data(), stored.size());
-    else if (dtype.width == 2)
-        decode_to<std::uint16_t>(find_format(dtype.format), stored, values);
-    else
-        decode_to<std::uint8_t>(find_format(dtype.format), stored, values);
-    return {};
-}
-
 void require_float(const SafeTensorInfo& info, const std::string& where) {
     if (is_float_dtype(info.dtype)) return;
-    std::string valid;
-    for (const Dtype& each : kDtypes)
-        if (each.is_float) valid.append(" ").append(each.name);
-    throw input_error(where, fmt::format("byte {}: dtype {} is not one of{}", info.begin, info.dtype, valid));
+    throw input_error(where, fmt::format("byte {}: dtype {} is not one of {}", info.begin,
+                                         quote_from(info.dtype), float_dtypes()));
 }
 
 std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
                                    const std::string& where) {
     require_float(info, where);
     const std::span<const std::byte> stored = bytes.subspan(info.begin, info.end - info.begin);
-    std::vector<float> values(stored.size() / width_of_dtype(info.dtype));
+    std::vector<float> values(elements_in(info.dtype, stored.size()));
     decode_stored(info.dtype, stored, values);
     return values;
 }
@@ -271,7 +194,7 @@ std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeT
 std::vector<float> read_safetensor(const RandomFile& file, const SafeTensorInfo& info) {
     require_float(info, file.where());
     std::vector<std::byte> stored = file.read_some(info.begin, info.end - info.begin);
-    const std::size_t count = stored.size() / width_of_dtype(info.dtype);
+    const std::size_t count = elements_in(info.dtype, stored.size());
     require_memory(file.where(), static_cast<double>(count) * sizeof(float));
     std::vector<float> values(count);
     decode_stored(info.dtype, stored, values);

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/files/random_file.h"
-#include "core/tensors/excluded.h"
+#include "core/tensors/dtype.h"
 
 namespace fp8lab {
 
@@ -36,19 +36,10 @@ SafeTensorsIndex index_safetensors(const RandomFile& file);
 // say (SizeByHead). Throws as index_safetensors().
 std::uint64_t safetensors_size(std::span<const std::byte> head, const std::string& where);
 
-// Bytes of one element of a dtype as safetensors spells it; 0: not known, or less than one byte.
-std::size_t width_of_dtype(std::string_view dtype);
-// Whether decode_stored() reads it: F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0.
-bool is_float_dtype(std::string_view dtype);
-// Consecutive elements as float32 (F64 rounded to nearest even), in the calling thread. `stored` has values.size() of
-// them, at any alignment. Returns how many F64 values float32 does not hold. Throws usage_error for another dtype or
-// size.
-Narrowed decode_stored(std::string_view dtype, std::span<const std::byte> stored, std::span<float> values);
-
 // Throws input_error, with the byte, for a dtype that is not read.
 void require_float(const SafeTensorInfo& info, const std::string& where);
-// The values of one tensor of that index in C order. dtypes F64 (rounded to nearest even), F32, F16, BF16,
-// F8_E4M3, F8_E5M2 and F8_E8M0; throws input_error for another one, and Error{failed} where there is not the memory.
+// The elements of one tensor of that index in C order, codes without their scales; throws input_error for a dtype that
+// is no float (dtype.h), and Error{failed} where there is not the memory.
 std::vector<float> read_safetensor(std::span<const std::byte> bytes, const SafeTensorInfo& info,
                                    const std::string& where);
 std::vector<float> read_safetensor(const RandomFile& file, const SafeTensorInfo& info);

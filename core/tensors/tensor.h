@@ -9,6 +9,7 @@
 
 #include "core/base/fields.h"
 #include "core/tensors/excluded.h"
+#include "core/tensors/scale_grid.h"
 
 namespace fp8lab {
 
@@ -16,10 +17,12 @@ namespace fp8lab {
 struct Tensor {
     std::size_t rows = 0, cols = 0;
     std::vector<float> values;
-    std::string name;                   // "normal", or the tensor's name in its file
-    std::vector<std::size_t> outliers;  // which elements were made outliers, ascending
-    bool picture = false;               // grey values of a picture (picture.h)
-    Excluded excluded = {};             // of a file
+    std::string name;                    // "normal", or the tensor's name in its file
+    std::vector<std::size_t> outliers;   // which elements were made outliers, ascending
+    bool picture = false;                // grey values of a picture (picture.h)
+    Excluded excluded = {};              // of a file
+    std::string scales = {}, note = {};  // of codes: StoredTensor::scale_words() and its note
+    ScaleHealth scale_health = {};
 };
 
 // Sets the values that `excluded` counts to 0.

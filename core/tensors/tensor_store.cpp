@@ -4,19 +4,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstring>
-#include <mutex>
+#include <functional>
+#include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/names.h"
 #include "core/json/read_json.h"
+#include "core/tensors/dtype.h"
+#include "core/tensors/find_scales.h"
 #include "core/tensors/npy.h"
 #include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
+#include "core/tensors/shards_beside.h"
 #include "core/tensors/weight_map.h"
-#include "core/threads/ask.h"
 
 namespace fp8lab {
 namespace {
@@ -29,19 +32,16 @@ std::string_view text_of(std::span<const std::byte> bytes) {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// decode_stored()'s name of NumPy's dtype; empty: no float.
-std::string_view float_dtype(std::string_view dtype) {
-    if (dtype == "<f8") return "F64";
-    if (dtype == "<f4") return "F32";
-    if (dtype == "<f2") return "F16";
-    return is_float_dtype(dtype) ? dtype : std::string_view{};
-}
-
+// Sets element and role by NumPy's dtype.
 StoredTensor from_npy(std::string name, const NpyIndex& index) {
     StoredTensor tensor{.name = std::move(name), .dtype = index.dtype, .shape = index.shape};
     tensor.begin = index.begin, tensor.end = index.end;
     tensor.fortran_order = index.fortran_order && index.shape.size() > 1;
-    tensor.is_float = !float_dtype(index.dtype).empty();
+    tensor.big_endian = index.dtype.starts_with('>');
+    for (const auto& [kind, element] : {std::pair{"f8", "F64"}, {"f4", "F32"}, {"f2", "F16"}})
+        if (std::string_view(index.dtype).substr(1) == kind) tensor.element = element;
+    tensor.role = tensor.is_float() ? TensorRole::values : TensorRole::other;
+    if (!tensor.is_float()) tensor.why = "not a float";
     return tensor;
 }
 
@@ -63,11 +63,25 @@ std::uint64_t StoredTensor::values() const {
     return count;
 }
 
-void require_float(const TensorStore& store, const StoredTensor& tensor) {
-    if (tensor.is_float) return;
-    throw input_error(store.files()[tensor.file].where(),
-                      fmt::format("byte {}: dtype {} of tensor '{}' is not a float", tensor.begin,
-                                  quote_from(tensor.dtype), quote_from(tensor.name)));
+std::string StoredTensor::scale_words() const {
+    if (role == TensorRole::unscaled) return "none found";
+    if (!scales) return {};
+    return fmt::format("{}, {}{}", scales->name, scales->grid.words(),
+                       scales->global ? ", a global scale" : "");
+}
+
+void require_values(const TensorStore& store, const StoredTensor& tensor, bool unscaled) {
+    const auto fail = [&](const std::string& why) {
+        return input_error(store.files()[tensor.file].where(), fmt::format("byte {}: {}", tensor.begin, why));
+    };
+    const std::string name = quote_from(tensor.name), dtype = quote_from(tensor.dtype);
+    if (tensor.role == TensorRole::refused) throw fail(fmt::format("tensor '{}': {}", name, tensor.why));
+    if (!tensor.is_float()) throw fail(fmt::format("dtype {} of tensor '{}' is not a float", dtype, name));
+    if (tensor.role == TensorRole::unscaled && !unscaled)
+        throw fail(
+            fmt::format("tensor '{}' holds {} codes without a scale: none found; quantize and inspect "
+                        "take the codes as values with --unscaled-codes",
+                        name, dtype));
 }
 
 RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
@@ -87,16 +101,6 @@ RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
             pipes};
 }
 
-// The last member that was unpacked: rows are read in order, many times of one tensor.
-struct TensorStore::Unpacked {
-    std::mutex mutex;
-    std::size_t file = 0;
-    std::uint64_t begin = 0;
-    std::shared_ptr<const std::vector<std::byte>> bytes;
-};
-
-TensorStore::TensorStore() : unpacked_(std::make_shared<Unpacked>()) {}
-
 TensorStore::TensorStore(const std::filesystem::path& path) : TensorStore(open_tensors(path)) {}
 
 TensorStore::TensorStore(RandomFile file) : TensorStore() {
@@ -114,6 +118,7 @@ TensorStore::TensorStore(RandomFile file) : TensorStore() {
     } else {
         open_safetensors(std::move(file));
     }
+    metadata_.resize(files_.size());
     std::ranges::sort(tensors_, {}, &StoredTensor::name);
     find_scales();
 }
@@ -134,9 +139,12 @@ TensorStore TensorStore::of_files(std::span<const std::filesystem::path> paths) 
             tensor.name.insert(0, name);
             tensor.prefix = name.size();
             tensor.file += out.files_.size();
+            if (tensor.scales) tensor.scales->file += out.files_.size();
             out.tensors_.push_back(std::move(tensor));
         }
         std::ranges::move(one.files_, std::back_inserter(out.files_));
+        std::ranges::move(one.metadata_, std::back_inserter(out.metadata_));
+        std::ranges::move(one.problems_, std::back_inserter(out.problems_));
     }
     std::ranges::sort(out.tensors_, {}, &StoredTensor::name);
     return out;
@@ -145,13 +153,10 @@ TensorStore TensorStore::of_files(std::span<const std::filesystem::path> paths) 
 void TensorStore::open_safetensors(RandomFile opened) {
     const std::size_t file = files_.size();
     files_.push_back(std::move(opened));
-    for (auto& [name, info] : index_safetensors(files_.back()).tensors) {
-        StoredTensor tensor{.name = name, .dtype = info.dtype, .shape = info.shape, .file = file};
-        tensor.begin = info.begin, tensor.end = info.end;
-        tensor.is_float = is_float_dtype(info.dtype);
-        tensor.is_scale = info.dtype == "F8_E8M0";
-        tensors_.push_back(std::move(tensor));
-    }
+    SafeTensorsIndex index = index_safetensors(files_.back());
+    for (const auto& [name, info] : index.tensors) tensors_.push_back(from_safetensors(name, info, file));
+    metadata_.resize(file);
+    metadata_.push_back(std::move(index.metadata));
 }
 
 void TensorStore::open_npz(RandomFile file) {
@@ -185,31 +190,53 @@ void TensorStore::open_shards(const std::filesystem::path& index) {
     }
 }
 
+// Where the file is one of a safetensors model, codes may need what stands beside it: the configuration, and the other
+// files.
 void TensorStore::find_scales() {
-    for (StoredTensor& tensor : tensors_) {
-        if (tensor.dtype != "F8_E4M3" && tensor.dtype != "F8_E5M2") continue;
-        for (const std::string& name : scale_names(tensor.name)) {
-            const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);
-            if (found == tensors_.end() || found->name != name || !found->is_float) continue;
-            const auto fail = [&](const std::string& why) {
-                return input_error(files_[found->file].path().string(),
-                                   fmt::format("byte {}: {}", found->begin, why));
-            };
-            // Checked before anything of that size is made.
-            if (found->values() > std::max<std::uint64_t>(tensor.values(), 1))
-                throw fail(fmt::format("tensor '{}' has more elements than its codes", quote_from(name)));
-            std::vector<float> values(found->values());
-            read_rows(*found, 0, values);
-            try {
-                tensor.scales = std::make_shared<WeightScales>(
-                    weight_scales(name, tensor.shape, found->shape, std::move(values)));
-            } catch (const Error& error) {
-                throw fail(error.why());
-            }
-            found->is_scale = true;
-            break;
+    const auto is_code = [](const StoredTensor& tensor) { return may_be_codes(tensor.dtype); };
+    const bool of_model = path_ != "-" && !files_.empty() && std::ranges::any_of(tensors_, is_code);
+    std::optional<QuantizationConfig> config;
+    if (of_model) try {
+            config = quantization_config_in(files_.front().path().parent_path());
+        } catch (const Error& error) {
+            problems_.push_back(fmt::format("{} is not read: {}", error.where(), error.why()));
         }
+    std::optional<ShardsBeside> beside;
+    if (of_model && files_.size() == 1) beside.emplace(files_);
+    const auto elsewhere = [&](const std::string& name) -> const StoredTensor* {
+        return beside ? beside->find(name) : nullptr;
+    };
+    fp8lab::find_scales({.tensors = tensors_,
+                         .files = files_,
+                         .metadata = metadata_,
+                         .config = config ? &*config : nullptr,
+                         .elsewhere = elsewhere});
+    if (beside && !beside->problem().empty()) problems_.push_back(beside->problem());
+    metadata_.resize(files_.size());
+}
+
+std::string TensorStore::unscaled() const {
+    std::vector<std::string> names;
+    for (const StoredTensor& tensor : tensors_)
+        if (tensor.role == TensorRole::unscaled) names.push_back(quote_from(tensor.name));
+    if (names.empty()) return {};
+    return fmt::format(
+        "{} codes without a scale, none found: {}",
+        names.size() == 1 ? "1 tensor holds" : fmt::format("{} tensors hold", with_commas(names.size())),
+        some_names(names, std::identity{}));
+}
+
+std::vector<std::string> TensorStore::notes() const {
+    std::map<std::string, std::vector<std::string>> with;
+    for (const StoredTensor& tensor : tensors_) {
+        if (tensor.role == TensorRole::refused)
+            with["not read: " + tensor.why].push_back(quote_from(tensor.name));
+        if (!tensor.note.empty()) with[tensor.note].push_back(quote_from(tensor.name));
     }
+    std::vector<std::string> out = problems_;
+    for (const auto& [note, names] : with)
+        out.push_back(fmt::format("{}: {}", note, some_names(names, std::identity{})));
+    return out;
 }
 
 std::uint64_t TensorStore::bytes() const {
@@ -221,64 +248,6 @@ std::uint64_t TensorStore::bytes() const {
 const StoredTensor* TensorStore::find(std::string_view name) const {
     const auto found = std::ranges::lower_bound(tensors_, name, {}, &StoredTensor::name);
     return found == tensors_.end() || found->name != name ? nullptr : &*found;
-}
-
-void TensorStore::read_stored(const StoredTensor& tensor, std::size_t offset,
-                              std::span<std::byte> into) const {
-    const RandomFile& file = files_[tensor.file];
-    if (tensor.packed.size == 0) return file.read(tensor.begin + offset, into);
-    std::shared_ptr<const std::vector<std::byte>> bytes;
-    {
-        const std::lock_guard lock{unpacked_->mutex};
-        if (!unpacked_->bytes || unpacked_->file != tensor.file || unpacked_->begin != tensor.packed.begin) {
-            unpacked_->bytes.reset();
-            unpacked_->bytes = std::make_shared<const std::vector<std::byte>>(unpack(file, tensor.packed));
-            unpacked_->file = tensor.file;
-            unpacked_->begin = tensor.packed.begin;
-        }
-        bytes = unpacked_->bytes;
-    }
-    std::memcpy(into.data(), bytes->data() + tensor.begin + offset, into.size());
-}
-
-Narrowed TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, std::span<float> rows) const {
-    const std::string_view dtype = float_dtype(tensor.dtype);
-    const MatrixShape shape = tensor.matrix();
-    if (dtype.empty()) throw usage_error(tensor.name, "dtype " + tensor.dtype + " is not a float");
-    if (rows.empty()) return {};
-    if (shape.cols == 0 || rows.size() % shape.cols != 0 || first > shape.rows ||
-        rows.size() / shape.cols > shape.rows - first)
-        throw usage_error(tensor.name, "only whole rows of the tensor are read");
-    const std::size_t width = width_of_dtype(dtype);
-    Narrowed narrowed;
-    if (tensor.fortran_order) {
-        std::vector<std::byte> stored(tensor.end - tensor.begin);
-        std::vector<float> values(stored.size() / width);
-        read_stored(tensor, 0, stored);
-        ask_between();
-        narrowed = decode_stored(dtype, stored, values);
-        ask_between();
-        values = to_c_order(values, tensor.shape);
-        std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
-                    rows.begin());
-    } else {
-        constexpr std::size_t kPiece = std::size_t{1} << 20;  // values
-        std::vector<std::byte> stored;
-        for (std::size_t at = 0; at < rows.size(); at += kPiece) {
-            ask_between();
-            const std::span<float> piece = rows.subspan(at, std::min(kPiece, rows.size() - at));
-            stored.resize(piece.size() * width);
-            read_stored(tensor, (first * shape.cols + at) * width, stored);
-            narrowed += decode_stored(dtype, stored, piece);
-        }
-    }
-    if (tensor.scales) {
-        const auto is_inf = [](float value) { return std::isinf(value); };
-        const auto infinite_codes = std::ranges::count_if(rows, is_inf);
-        apply_scales(*tensor.scales, first, shape.cols, rows);
-        narrowed.beyond = std::max<std::int64_t>(0, std::ranges::count_if(rows, is_inf) - infinite_codes);
-    }
-    return narrowed;
 }
 
 }  // namespace fp8lab

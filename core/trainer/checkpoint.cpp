@@ -70,7 +70,7 @@ class Source {
 
   private:
     static std::size_t count(const SafeTensorInfo& tensor) {
-        return (tensor.end - tensor.begin) / width_of_dtype(tensor.dtype);
+        return elements_in(tensor.dtype, tensor.end - tensor.begin);
     }
 
     const RandomFile& file_;

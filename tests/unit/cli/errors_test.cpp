@@ -185,7 +185,7 @@ TEST_CASE("cast refuses an .npy that is not what it says, with dtype or offset")
         std::string file;
         const char* says;
     };
-    for (const Case& c : {Case{npy(">f4", "(2,)", two), "'>f4'"}, Case{npy("|O", "(2,)", two), "'|O'"},
+    for (const Case& c : {Case{npy(">i4", "(2,)", two), "'>i4'"}, Case{npy("|O", "(2,)", two), "'|O'"},
                           Case{npy("<c8", "(1,)", two), "'<c8'"}, Case{npy("<f4", "(3,)", two), "truncated"},
                           Case{npy("<f4", "(1,)", two), "too much data"},
                           Case{npy("<f4", "(4294967296, 4294967296)", two), "too large"},

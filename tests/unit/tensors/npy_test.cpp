@@ -108,12 +108,23 @@ TEST_CASE("scalars, empty arrays and other spellings of the header") {
 }
 
 TEST_CASE("other dtypes are refused by name") {
-    for (const char* dtype : {">f4", "|O", "<c8", "<i4", "|u1", "<f16", "<U3", "|b1", "f4"})
+    for (const char* dtype :
+         {"|O", "<c8", "<i4", "|u1", "<f1", "<V1", ">i4", "<f16", "=f4", "<U3", "|b1", "f4"})
         CHECK(why_refused(file(dict(dtype, "False", "(1,)"), raw<float>({1}))) ==
-              "byte 20: dtype '" + std::string(dtype) + "' is not supported; valid: <f2 <f4 <f8");
+              "byte 20: dtype '" + std::string(dtype) + "' is not supported; valid: <f2 <f4 <f8 >f2 >f4 >f8");
     CHECK(why_refused(
               file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", raw<float>({1}))) ==
-          "byte 20: structured dtype is not supported; valid: <f2 <f4 <f8");
+          "byte 20: structured dtype is not supported; valid: <f2 <f4 <f8 >f2 >f4 >f8");
+}
+
+TEST_CASE("big-endian arrays are read by swapping the bytes of each value, in either order of the indices") {
+    CHECK(parse(file(dict(">f4", "False", "(2,)"), std::string("\x3F\xC0\x00\x00\xC0\x20\x00\x00", 8)))
+              .values == Values{1.5F, -2.5F});
+    CHECK(parse(file(dict(">f2", "False", "(2,)"), std::string("\x3C\x00\xC1\x00", 4))).values ==
+          Values{1, -2.5F});
+    CHECK(
+        parse(file(dict(">f8", "True", "(1,2)"), std::string("\x3F\xF0\0\0\0\0\0\0\x40\x04\0\0\0\0\0\0", 16)))
+            .values == Values{1, 2.5F});
 }
 
 TEST_CASE("truncated and oversized files are refused with the offset") {

@@ -63,7 +63,8 @@ TEST_CASE("the index of a file touches its header only and leaves tensors of oth
     CHECK(w.begin == bytes.size() - 2);
     CHECK(read_safetensor(bytes, w, "file") == std::vector<float>{1, 2});
     CHECK_THROWS_WITH_AS(read_safetensor(bytes, index.tensors.at("ids"), "file"),
-                         "file: byte 124: dtype I64 is not one of F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0",
+                         "file: byte 124: dtype I64 is not one of F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 "
+                         "F8_E4M3FNUZ F8_E5M2FNUZ F6_E2M3 F6_E3M2 F4",
                          Error);
 }
 
@@ -128,7 +129,8 @@ TEST_CASE("a broken safetensors file is refused with its place") {
     CHECK(why(R"({"__metadata__":[]})") == "byte 9: tensor '__metadata__': is not an object");
     CHECK(why(R"({"__metadata__":{"a":1}})") == "byte 9: tensor '__metadata__': 'a' is not a string");
     CHECK(why(R"({"t":{"dtype":"I8","shape":[1],"data_offsets":[0,1]}})", 1) ==
-          "byte 61: dtype I8 is not one of F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0");
+          "byte 61: dtype I8 is not one of F64 F32 F16 BF16 F8_E4M3 F8_E5M2 F8_E8M0 F8_E4M3FNUZ F8_E5M2FNUZ "
+          "F6_E2M3 F6_E3M2 F4");
     CHECK(why(R"({"t":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4) ==
           "byte 9: tensor 't': the shape needs 8 bytes, data_offsets give 4");
     CHECK(why(R"({"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})") ==
