@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes small checkpoints in published layouts, with the values that they hold: tests/unit/tensors/layouts.
 
-Each layout is built here from its definition (core/tensors/layouts.h names the sources), without the program's own
+Each layout is built here from its definition (core/tensors/scales/layouts.h names the sources), without the program's own
 reader: codes are drawn at random, and the right values follow from them in Python's arithmetic. Only the standard
 library is needed. Run it without arguments after a change; the files that it makes are committed.
 

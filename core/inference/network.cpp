@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/files/memory.h"
 #include "core/nn/activation.h"
+#include "core/tensors/tensor_store.h"
 
 namespace fp8lab {
 namespace {
@@ -89,16 +92,20 @@ TrainedMlp mlp_of(const SafeTensors& file, const std::string& where) {
 }
 
 TrainedMlp read_mlp(const std::filesystem::path& path) {
-    const RandomFile file(path);
-    const SafeTensorsIndex index = index_safetensors(file);
-    SafeTensors used{{}, index.metadata};  // the moments, two thirds of the file, are not read
-    for (int l = 1; index.tensors.contains("w" + std::to_string(l)); ++l)
+    const TensorStore store{RandomFile(path)};
+    const std::string where = store.files().front().where();
+    SafeTensors used{{}, store.metadata(0)};  // the moments, two thirds of the file, are not read
+    for (int l = 1; store.find("w" + std::to_string(l)); ++l)
         for (const char* const kind : {"w", "b"}) {
-            const auto found = index.tensors.find(kind + std::to_string(l));
-            if (found == index.tensors.end()) continue;
-            used.tensors[found->first] = {found->second.shape, read_safetensor(file, found->second)};
+            const StoredTensor* const tensor = store.find(kind + std::to_string(l));
+            if (!tensor) continue;
+            require_values(store, *tensor);
+            require_memory(where, static_cast<double>(tensor->values()) * sizeof(float));
+            std::vector<float> values(tensor->values());
+            store.read_rows(*tensor, 0, values);
+            used.tensors[tensor->name] = {tensor->shape, std::move(values)};
         }
-    return mlp_of(used, file.where());
+    return mlp_of(used, where);
 }
 
 void multiply_layer(const Matrix<float>& x, const Matrix<float>& w, const std::vector<float>& b,

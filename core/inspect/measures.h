@@ -6,7 +6,7 @@
 #include <span>
 
 #include "core/tensors/excluded.h"
-#include "core/tensors/scale_grid.h"
+#include "core/tensors/scales/scale_grid.h"
 
 namespace fp8lab {
 

@@ -9,7 +9,7 @@
 
 #include "core/base/fields.h"
 #include "core/tensors/excluded.h"
-#include "core/tensors/scale_grid.h"
+#include "core/tensors/scales/scale_grid.h"
 
 namespace fp8lab {
 

@@ -14,11 +14,11 @@
 #include "core/base/names.h"
 #include "core/json/read_json.h"
 #include "core/tensors/dtype.h"
-#include "core/tensors/find_scales.h"
 #include "core/tensors/npy.h"
 #include "core/tensors/picture.h"
 #include "core/tensors/safetensors.h"
-#include "core/tensors/shards_beside.h"
+#include "core/tensors/scales/find_scales.h"
+#include "core/tensors/scales/shards_beside.h"
 #include "core/tensors/weight_map.h"
 
 namespace fp8lab {

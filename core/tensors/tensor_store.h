@@ -14,7 +14,7 @@
 
 #include "core/files/random_file.h"
 #include "core/tensors/excluded.h"
-#include "core/tensors/stored_tensor.h"
+#include "core/tensors/scales/stored_tensor.h"
 
 namespace fp8lab {
 

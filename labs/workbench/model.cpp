@@ -50,7 +50,8 @@ ScanRequest Params::request() const {
             .compare = compare.empty() ? "" : path_of(compare),
             .mx_rule = mx_rule,
             .cast_as = cast_as,
-            .uses = uses};
+            .uses = uses,
+            .unscaled_codes = unscaled_codes};
 }
 
 WorkbenchLab::WorkbenchLab()
@@ -228,13 +229,17 @@ std::string WorkbenchLab::file_words() const {
     const std::string many = n >= 1e9   ? fmt::format("{:.1f} G", n / 1e9)
                              : n >= 1e6 ? fmt::format("{:.1f} M", n / 1e6)
                                         : group_thousands(static_cast<std::int64_t>(values));
-    return fmt::format("{} tensors, {} values, {}", scanned().store->tensors().size(), many,
-                       some_names(dtypes, quote_from, " "));
+    const auto unscaled =
+        std::ranges::count(scanned().store->tensors(), TensorRole::unscaled, &StoredTensor::role);
+    return fmt::format("{} tensors, {} values, {}{}", scanned().store->tensors().size(), many,
+                       some_names(dtypes, quote_from, " "),
+                       unscaled > 0 ? fmt::format("; {} without a scale", unscaled) : "");
 }
 
 std::string WorkbenchLab::title() const {
     if (!scanned().store) return "No file is open";
     if (counts_.tensors == 0) {
+        if (const std::string unscaled = scanned().store->unscaled(); !unscaled.empty()) return unscaled;
         std::set<std::string> dtypes;
         for (const StoredTensor& tensor : scanned().store->tensors()) dtypes.insert(tensor.dtype);
         return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));

@@ -31,7 +31,8 @@ struct Params {
     double min_row = 0;  // 0: off
     double max_bits = 16;
     std::string cast_as = "name", mx_rule = "up", columns = "usual";
-    std::string uses;                // as in ScanRequest
+    std::string uses;  // as in ScanRequest
+    bool unscaled_codes = false;
     std::string tensor;              // empty: the first row's
     std::string recipe = "current";  // highlighted
     std::string filter;

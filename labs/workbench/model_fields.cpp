@@ -39,6 +39,11 @@ void add_more(Params& p, std::vector<Field>& out) {
                           .help = "Which five recipes the table has columns for. All are measured.",
                           .more = true},
                          &p.columns, {{"usual", "usual"}, {"small", "4 to 8 bits"}, {"scales", "scales"}}));
+    out.push_back(toggle({.name = "unscaled_codes",
+                          .label = "No scale: plain cast",
+                          .help = "Codes for which no scale is found are taken as values.",
+                          .more = true},
+                         &p.unscaled_codes));
     out.push_back(text({.name = "tensor",
                         .label = "Tensor",
                         .help = "The one that the figures show; empty: that of the first row.",

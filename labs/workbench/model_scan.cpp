@@ -65,6 +65,7 @@ void ScanRun::start(const ScanRequest& request) {
     const ScanSpec spec{.recipes = scan_recipes(rule_of(request.mx_rule)),
                         .use = use_given(request.cast_as),
                         .uses = uses_of(request.uses),
+                        .unscaled_codes = request.unscaled_codes,
                         .cache = cache_};
     const auto store = open_files(request.file);
     const auto before = request.compare.empty() ? nullptr : open_files(request.compare);

@@ -18,7 +18,8 @@ namespace fp8lab::workbench {
 struct ScanRequest {
     std::string file, compare;  // paths, one per line; compare may be empty
     std::string mx_rule = "up", cast_as = "name";
-    std::string uses = {};  // JSON, {"blocks.1.qkv.weight": "w"}: of single tensors; empty: none
+    std::string uses = {};        // JSON, {"blocks.1.qkv.weight": "w"}: of single tensors; empty: none
+    bool unscaled_codes = false;  // codes without a scale are taken as values
     bool operator==(const ScanRequest&) const = default;
 };
 

@@ -148,9 +148,12 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
         if (has_before)
             ui::text_mid(c, {column.right, below}, old.words, {Role::muted}, kMono13, Anchor::right);
     }
-    if (!worst.not_scanned.empty())
-        ui::text_mid(c, {line.x1, middle}, row.dtype + ", " + worst.not_scanned, {Role::muted}, kSans13,
-                     Anchor::right);
+    if (!worst.not_scanned.empty()) {
+        const float room = columns.size() > 1 ? line.x1 - columns[0].right : line.width();
+        ui::text_mid(c, {line.x1, middle},
+                     ui::cut_end(c, row.dtype + ", " + worst.not_scanned, kSans13, room), {Role::muted},
+                     kSans13, Anchor::right);
+    }
 }
 
 // A tensor that only the second file has.

@@ -79,8 +79,9 @@ TEST_CASE("NaN and Inf are said in the table, CSV, JSON and on stderr") {
     CHECK(table.out.find(told.substr(9)) != std::string::npos);
     const Finished csv = fp8lab("inspect " + file + " --csv -");
     CHECK(csv.err == told);
-    CHECK(csv.out.find(",nan,inf,sampled_every,beyond_float32,below_float32\n") != std::string::npos);
-    CHECK(csv.out.find(sentence + ".\",1,2,1,0,0\n") != std::string::npos);
+    CHECK(csv.out.find(",nan,inf,sampled_every,beyond_float32,below_float32,scale_nan,") !=
+          std::string::npos);
+    CHECK(csv.out.find(sentence + ".\",1,2,1,0,0,,,,,\n") != std::string::npos);
     const Finished as_json = fp8lab("inspect " + file + " --json");
     CHECK(as_json.err == told);
     const json row = parsed(as_json.out)["rows"][0];

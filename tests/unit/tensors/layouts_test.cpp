@@ -1,5 +1,5 @@
 // Checkpoints in published layouts, as scripts/layout_samples.py makes them with the values that they hold.
-#include "core/tensors/layouts.h"
+#include "core/tensors/scales/layouts.h"
 
 #include <doctest/doctest.h>
 
@@ -143,7 +143,7 @@ TEST_CASE("an index beside a shard that names files elsewhere is not followed, a
     CHECK(store.notes()[0].find("is no .safetensors in the folder of the index") != std::string::npos);
 }
 
-TEST_CASE("names: an aside is a whole part of a name; every layout has its own scale") {
+TEST_CASE("names: an aside is a whole part of a name, and every layout has its own scale") {
     CHECK(aside_of("model.layers.0.self_attn.k_scale") == "a scale of the KV cache");
     CHECK(aside_of("experts.gate_up_proj_input_scale") == "a scale of activations");
     CHECK(aside_of("block_scale").empty());

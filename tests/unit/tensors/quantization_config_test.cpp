@@ -1,4 +1,4 @@
-#include "core/tensors/quantization_config.h"
+#include "core/tensors/scales/quantization_config.h"
 
 #include <doctest/doctest.h>
 
@@ -48,7 +48,7 @@ TEST_CASE("the parts of a fused matrix by heads, never in thirds") {
     CHECK(read("{}").parts_of(0, 3).empty());
 }
 
-TEST_CASE("members of a wrong type and huge sizes say nothing; what is no object is refused") {
+TEST_CASE("members of a wrong type and huge sizes say nothing, and what is no object is refused") {
     for (const char* text : {R"({"quantization_config":7})",
                              R"({"quantization_config":{"quant_method":[],"config_groups":[1]}})",
                              R"({"quantization_config":{"quant_method":"fp8","weight_block_size":[0,-1]}})",

@@ -1,4 +1,4 @@
-#include "core/tensors/scale_grid.h"
+#include "core/tensors/scales/scale_grid.h"
 
 #include <doctest/doctest.h>
 

@@ -194,7 +194,7 @@ TEST_CASE("FP8 codes are multiplied by one scale, or by one per row") {
     CHECK(all_of(alone, "w") == std::vector<float>{1, 2});  // as stored
 }
 
-TEST_CASE("scales that do not fit refuse their tensor; NaN, infinite and negative ones are counted") {
+TEST_CASE("scales that do not fit refuse their tensor, and NaN, infinite and negative ones are counted") {
     const Scratch scratch;
     const TensorStore wrong(fp8_file(scratch, 200, 300, "w_scale_inv", "[3,2]", {1, 1, 1, 1, 1, 1}));
     const StoredTensor& w = *wrong.find("w");

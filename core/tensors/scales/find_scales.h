@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/files/random_file.h"
-#include "core/tensors/quantization_config.h"
+#include "core/tensors/scales/quantization_config.h"
 #include "core/tensors/safetensors.h"
-#include "core/tensors/stored_tensor.h"
+#include "core/tensors/scales/stored_tensor.h"
 
 namespace fp8lab {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/files/random_file.h"
-#include "core/tensors/stored_tensor.h"
+#include "core/tensors/scales/stored_tensor.h"
 #include "core/tensors/weight_map.h"
 
 namespace fp8lab {

@@ -8,7 +8,7 @@
 //   hf-fp8              DeepSeek-V3, transformers; the name is historical   transformers: integrations/finegrained_fp8.py
 //   scale               compressed-tensors' FP8, MXFP8 and INT8; ModelOpt;  vllm: quantization/modelopt.py; Model-Optimizer:
 //                       newer files of ComfyUI                              modelopt/torch/export/quant_utils.py
-//   comfy               ComfyUI, files with a tensor scaled_fp8             ComfyUI: QUANTIZATION.md
+//   comfy               ComfyUI, files with a tensor scaled_fp8             ComfyUI: its notes on quantization
 //   ds4                 DeepSeek-V4                                         vllm: models/deepseek_v4.py
 #pragma once
 

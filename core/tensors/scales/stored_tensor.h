@@ -9,7 +9,7 @@
 
 #include "core/tensors/file.h"
 #include "core/tensors/npz.h"
-#include "core/tensors/scale_grid.h"
+#include "core/tensors/scales/scale_grid.h"
 
 namespace fp8lab {
 

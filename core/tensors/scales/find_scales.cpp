@@ -1,4 +1,4 @@
-#include "core/tensors/find_scales.h"
+#include "core/tensors/scales/find_scales.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,7 @@
 #include "core/base/names.h"
 #include "core/json/read_json.h"
 #include "core/tensors/dtype.h"
-#include "core/tensors/layouts.h"
+#include "core/tensors/scales/layouts.h"
 
 namespace fp8lab {
 namespace {
@@ -34,11 +34,11 @@ bool ends_in_byte(const StoredTensor& tensor) {
 }
 
 // torchao says so in the metadata, per tensor, as JSON in a text.
-bool says_swizzled(const nlohmann::json& json) {
-    if (json.is_object())
-        for (const auto& [name, value] : json.items())
+bool says_swizzled(const nlohmann::json& node) {
+    if (node.is_object())
+        for (const auto& [name, value] : node.items())
             if (name == "is_swizzled_scales" && value.is_boolean() && value.get<bool>()) return true;
-    return json.is_structured() && std::ranges::any_of(json, says_swizzled);
+    return node.is_structured() && std::ranges::any_of(node, says_swizzled);
 }
 
 class Finder {

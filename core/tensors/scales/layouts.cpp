@@ -1,4 +1,4 @@
-#include "core/tensors/layouts.h"
+#include "core/tensors/scales/layouts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/tensors/shards_beside.h"
+#include "core/tensors/scales/shards_beside.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/files/bounded_file.h"
-#include "core/tensors/find_scales.h"
+#include "core/tensors/scales/find_scales.h"
 
 namespace fp8lab {
 

@@ -1,4 +1,4 @@
-#include "core/tensors/scale_grid.h"
+#include "core/tensors/scales/scale_grid.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-#include "core/tensors/quantization_config.h"
+#include "core/tensors/scales/quantization_config.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,29 +18,29 @@ using Block = std::array<std::size_t, 2>;
 
 constexpr Block kTensor = {0, 0}, kRow = {1, 0};
 
-const Json* member(const Json& json, const char* name) {
-    if (!json.is_object()) return nullptr;
-    const auto found = json.find(name);
-    return found == json.end() || found->is_null() ? nullptr : &*found;
+const Json* member(const Json& node, const char* name) {
+    if (!node.is_object()) return nullptr;
+    const auto found = node.find(name);
+    return found == node.end() || found->is_null() ? nullptr : &*found;
 }
-const Json* object_in(const Json& json, const char* name) {
-    const Json* const found = member(json, name);
+const Json* object_in(const Json& node, const char* name) {
+    const Json* const found = member(node, name);
     return found && found->is_object() ? found : nullptr;
 }
-std::string text_in(const Json& json, const char* name) {
-    const Json* const found = member(json, name);
+std::string text_in(const Json& node, const char* name) {
+    const Json* const found = member(node, name);
     return found && found->is_string() ? found->get<std::string>() : std::string();
 }
-std::size_t size_of(const Json* json) {
+std::size_t size_of(const Json* node) {
     constexpr std::size_t kMost = std::size_t{1} << 24;  // products of three are sizes
-    if (!json || !json->is_number_unsigned()) return 0;
-    const auto size = json->get<std::size_t>();
+    if (!node || !node->is_number_unsigned()) return 0;
+    const auto size = node->get<std::size_t>();
     return size <= kMost ? size : 0;
 }
-std::size_t size_in(const Json& json, const char* name) { return size_of(member(json, name)); }
+std::size_t size_in(const Json& node, const char* name) { return size_of(member(node, name)); }
 
-std::optional<Block> block_in(const Json& json, const char* name) {
-    const Json* const found = member(json, name);
+std::optional<Block> block_in(const Json& node, const char* name) {
+    const Json* const found = member(node, name);
     if (!found || !found->is_array() || found->size() != 2) return std::nullopt;
     const Block block = {size_of(&(*found)[0]), size_of(&(*found)[1])};
     return block[0] > 0 && block[1] > 0 ? std::optional(block) : std::nullopt;
@@ -132,15 +132,15 @@ std::string QuantizationConfig::words() const {
 }
 
 QuantizationConfig parse_quantization_config(std::string_view text, const std::string& where) {
-    const Json json = parse_json(text, where);
-    if (!json.is_object()) throw input_error(where, "is not an object with a model's configuration");
+    const Json node = parse_json(text, where);
+    if (!node.is_object()) throw input_error(where, "is not an object with a model's configuration");
     QuantizationConfig out{.file = std::filesystem::path(where).filename().string()};
-    const Json* quantization = object_in(json, "quantization_config");
-    if (const Json* const inner = object_in(json, "text_config"); inner && !quantization)
+    const Json* quantization = object_in(node, "quantization_config");
+    if (const Json* const inner = object_in(node, "text_config"); inner && !quantization)
         quantization = object_in(*inner, "quantization_config");
-    if (!quantization && object_in(json, "quantization")) quantization = &json;
+    if (!quantization && object_in(node, "quantization")) quantization = &node;
     if (quantization) read_method(*quantization, out);
-    read_heads(json, out);
+    read_heads(node, out);
     return out;
 }
 
