@@ -97,6 +97,7 @@ void Session::begin() {
 }
 
 void Session::expect(int goal) {
+    if (!running()) pace_.see(step(), true);  // a step may be over before the next update()
     goal_ = goal;
     expected_ = true;
     stopped_before_ = stopped_arms();
