@@ -89,7 +89,7 @@ TEST_CASE("each place has the recipes whose row names it") {
     }
 }
 
-TEST_CASE("infer takes weights and activations in the formats that serve them; L11 offers those of both") {
+TEST_CASE("infer takes weights and activations in the formats that serve them, L11 offers those of both") {
     const Ids uniform = menu("L11", "uniform", {"mix"});
     std::set<std::string> listed;
     for (const RecipeRow& row : recipe_rows())
