@@ -186,6 +186,7 @@ def main():
             if options.what == "record":
                 path.write_bytes(gzip.compress(text.encode(), mtime=0))
             before = gzip.decompress(path.read_bytes()).decode() if path.exists() else "not recorded"
+            before = program.normalised(before)
             if before != text:
                 differing += 1
                 print(f"{name}\n{difference(before, text)}", flush=True)
