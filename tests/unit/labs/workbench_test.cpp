@@ -283,3 +283,15 @@ TEST_CASE("a column for NaN and Inf is there when one is") {
     CHECK(made("not_finite") == 2);
     CHECK(made("amax") == 2);
 }
+
+// The files: scripts/layout_samples.py.
+TEST_CASE("codes without a scale are said, and judged only where that is asked for") {
+    const std::string file = FP8LAB_SOURCE "/tests/unit/tensors/layouts/plain.safetensors";
+    const Made made{"file=" + file}, taken{"file=" + file, "unscaled_codes=true"};
+    CHECK(made("tensors") == 1);
+    CHECK(taken("tensors") == 3);
+    CHECK(made.lab.file_words() == "3 tensors, 11 values, F32 F8_E4M3; 2 without a scale");
+    CHECK(made.lab.scanned().rows[0].not_scanned == "codes without a scale");
+    const Made odd{std::string("file=") + FP8LAB_SOURCE "/tests/unit/tensors/layouts/misfit.safetensors"};
+    CHECK(odd("tensors") == 1);  // the other is refused, and scales are no tensors here
+}
