@@ -145,6 +145,9 @@ std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
     std::string as = fmt::format("{}, {} x {}", to_string(row->use), shape.rows, shape.cols);
     if (row->every > 1) as += fmt::format(", sampled 1 of {} bands of 128 rows", row->every);
     if (tensor.scales) as += fmt::format(", {} times {}", tensor.dtype, tensor.scales->name);
+    if (const ScaleHealth& scales = row->summary.scales; !scales.is_usual())
+        as += fmt::format(" ({})", scales.words());
+    if (!row->not_scanned.empty()) as += ", " + row->not_scanned;
     return {{"tensor", tensor.name}, {"as", as}};
 }
 
