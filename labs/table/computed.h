@@ -21,7 +21,7 @@ enum class When {
 // A computation as TableLab sees it.
 class Part {
   public:
-    // `of`: the experiment that needs the result; empty: every one.
+    // `of`: the experiments that need the result, as in Row; empty: every one.
     Part(std::string_view of, When when) : of_(of), when_(when) {}
     virtual ~Part() = default;
     Part(const Part&) = delete;
@@ -50,9 +50,12 @@ class Computed final : public Part {
              std::function<Result(const Spec&)> work, When when = When::shown)
         : Part(of, when), spec_(std::move(spec)), job_(std::move(work)) {}
 
-    // Of the last parameters whose result was ready; at first Result{}.
+    // Of the last parameters whose result was ready; at first Result{}, or what begin_with() gave.
     const Result& operator*() const { return result_; }
     const Result* operator->() const { return &result_; }
+
+    // For M's constructor: something that takes less time than the first result, and stands for it.
+    void begin_with(Result result) { result_ = std::move(result); }
 
     bool busy() const override { return job_.busy(); }
     void start_worker(std::function<void()> wake) override {

@@ -15,7 +15,7 @@ struct Explore {
     std::string more_words;  // after "More: "
     std::function<bool(std::string_view experiment)> shows;
     // Draws the control of a row itself, and returns true; false: the default one is drawn. Not asked for a field that an
-    // exercise hides or locks.
+    // exercise hides or locks; asked for one without an effect.
     std::function<bool(const Row& row, const Field& default_field)> own;
 };
 

@@ -19,13 +19,18 @@ float heading(Context& c, std::string_view words, Rect area) {
 }
 
 void note(Context& c, std::string_view words, Rect area) {
-    const auto lines = wrap_lines(c, words, kSans13, area.width());
+    const auto lines = static_cast<float>(wrap_lines(c, words, kSans13, area.width()).size());
+    if (area.y0 + c.px(line_height(13)) * lines <= area.y1 + 1) paragraph(c, words, area);
+}
+
+float paragraph(Context& c, std::string_view words, Rect area) {
     float y = area.y0;
-    if (y + c.px(line_height(13)) * static_cast<float>(lines.size()) > area.y1 + 1) return;
-    for (const std::string_view line : lines) {
+    for (const std::string_view line : wrap_lines(c, words, kSans13, area.width())) {
+        if (y + c.px(line_height(13)) > area.y1 + 1) break;
         text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
         y += c.px(line_height(13));
     }
+    return y;
 }
 
 void end_words(Context& c, std::vector<EndWords> ends, float x, Rect area) {
@@ -88,12 +93,7 @@ float row(Context& c, const RowWords& row, Rect area, float height) {
 Halves halves(Context& c, std::string_view name, Rect area, const std::array<std::string, 2>& names,
               int& part) {
     if (area.width() < c.px(680)) {
-        const float wide = c.px(200);
-        ImGui::SetCursorScreenPos({area.x1 - wide, area.y0});
-        ImGui::BeginChild((std::string(name) + ".switch").c_str(), {wide, c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar);
-        segmented(c, std::string(name) + ".part", names, part);
-        ImGui::EndChild();
+        corner_switch(c, std::string(name) + ".part", {area.x1, area.y0}, 200, names, part);
         const Rect rest{area.x0, area.y0 + c.px(40), area.x1, area.y1};
         return {rest, rest, part == 0, part == 1};
     }
@@ -102,6 +102,15 @@ Halves halves(Context& c, std::string_view name, Rect area, const std::array<std
     fill_rect(c, {middle, area.y0 - c.px(12), middle + hairline(c), area.y1}, {Role::line});
     return {{area.x0, area.y0, middle - c.px(between), area.y1},
             {middle + c.px(between), area.y0, area.x1, area.y1}};
+}
+
+void corner_switch(Context& c, std::string_view name, Point right_top, float width,
+                   std::span<const std::string> labels, int& selected) {
+    ImGui::SetCursorScreenPos({right_top.x - c.px(width), right_top.y});
+    ImGui::BeginChild((std::string(name) + ".switch").c_str(), {c.px(width), c.px(34)}, false,
+                      ImGuiWindowFlags_NoScrollbar);
+    segmented(c, name, labels, selected);
+    ImGui::EndChild();
 }
 
 void knob(Context& c, Point center, float radius) {

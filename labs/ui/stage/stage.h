@@ -18,6 +18,8 @@ namespace fp8lab::ui {
 float heading(Context&, std::string_view words, Rect area);
 // Muted words under a part: nothing where not all of their lines have room.
 void note(Context&, std::string_view words, Rect area);
+// Muted words, as many of their lines as have room. Returns where they end.
+float paragraph(Context&, std::string_view words, Rect area);
 
 // Beside the ends of lines, moved apart where they would overlap. x: their left edge.
 struct EndWords {
@@ -54,6 +56,10 @@ struct Halves {
     bool shows_left = true, shows_right = true;
 };
 Halves halves(Context&, std::string_view name, Rect area, const std::array<std::string, 2>& names, int& part);
+
+// A switch with its right upper corner there. `width`: logical px.
+void corner_switch(Context&, std::string_view name, Point right_top, float width,
+                   std::span<const std::string> labels, int& selected);
 
 void knob(Context&, Point center, float radius = 7);  // logical px, with a rim of 2
 int arrow_step();                                     // right and left key: 1, -1 or 0
