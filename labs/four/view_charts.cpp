@@ -20,7 +20,7 @@ using ui::Context;
 // Names left, zeros right, between them the arrows on one axis; a press chooses the tensor.
 void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
     ui::region(c, "data", area);
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const bool low = area.height() < c.px(230);
     float heads = ui::heading(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
     if (title_to < area.x1) heads = std::max(heads, area.y0 + c.px(46));  // below the switch
@@ -41,8 +41,8 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
         const ui::Press press = ui::press(c, "four.kind." + std::string(o.kinds[i].id), line, 4);
         if (press.hovered) ui::stroke_rect(c, line, {Role::axis}, 4);
         if (press.clicked) {
-            set_field(lab_.fields(), "file=");
-            set_field(lab_.fields(), "tensor=" + std::string(o.kinds[i].id));
+            set("file=");
+            set("tensor=" + std::string(o.kinds[i].id));
         }
         ui::text_mid(c, {area.x0, y + row / 2}, o.kinds[i].label, {Role::text}, chosen ? kBold13 : kSans13);
         const auto zero = [&](std::size_t r) { return pct_text(o.kinds[i].nvfp4[r].zero_pct, 0); };
@@ -70,7 +70,7 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
 
 void FourView::draw_mean(Context& c, Figure figure, Rect area) {
     ui::region(c, "mean", area);
-    const Means& means = lab_.means();
+    const Means& means = *lab_->means;
     const bool any = !means.nvfp4.n.empty();
     // The values are beside the ends of the lines, right of the plot.
     for (Series& series : figure.series) series.style.end_label.clear();

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/base/units.h"
+#include "core/lesson/measured.h"
 #include "labs/lower/model.h"
 
 namespace fp8lab::lower {
@@ -29,12 +29,6 @@ bool is(const State& s, std::initializer_list<std::pair<const char*, const char*
     return true;
 }
 bool plain_inputs(const State& s) { return s.number("outlier_ratio") == 1 && s.number("contrast") == 1; }
-
-// With what the prediction is compared with, where it passes.
-Verdict measured(Verdict verdict, double value) {
-    if (verdict.passed()) verdict.measured = {value};
-    return verdict;
-}
 
 // ---- L11.1
 Verdict rescue(const Trail& trail, const Prediction*) {

@@ -229,17 +229,20 @@ std::vector<Row> Lower::rows(Params& p) const {
     const bool more = p.experiment != "ranges";
     const char* const no_relu =
         has_relu() ? "" : "Only a network with relu can move a scale from one layer to the next.";
-    std::vector<Row> out = {{choice(
-        {.name = "experiment",
-         .label = "Experiment",
-         .help = "Formats layer by layer; the ranges of the inputs; two formats one after the other; "
-                 "the KV cache.",
-         .hidden = true},
-        &p.experiment, {{"mix", "Mix"}, {"ranges", "Ranges"}, {"cascade", "Cascade"}, {"kv", "KV"}})}};
-    for (const std::vector<Row>& group : {subject_rows(p), scale_rows(p, more), input_rows(p, more, no_relu),
-                                          cascade_rows(p), kv_rows(p), chip_rows(p)})
-        out.insert(out.end(), group.begin(), group.end());
-    return out;
+    Field experiment =
+        choice({.name = "experiment",
+                .label = "Experiment",
+                .help = "Formats layer by layer; the ranges of the inputs; two formats one after the other; "
+                        "the KV cache.",
+                .hidden = true},
+               &p.experiment, {{"mix", "Mix"}, {"ranges", "Ranges"}, {"cascade", "Cascade"}, {"kv", "KV"}});
+    return table::join({{{experiment}},
+                        subject_rows(p),
+                        scale_rows(p, more),
+                        input_rows(p, more, no_relu),
+                        cascade_rows(p),
+                        kv_rows(p),
+                        chip_rows(p)});
 }
 
 }  // namespace fp8lab::lower

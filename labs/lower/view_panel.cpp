@@ -17,7 +17,6 @@ using ui::Context;
 // A field without an effect says why in its tooltip.
 bool LowerView::draw_own(Context& c, const table::Row& row, const Field&) {
     if (row.why_not.empty()) return false;
-    if (ui::withheld(c, row.field)) return true;
     const Rect line = ui::next_area(c, 24);
     const float y = (line.y0 + line.y1) / 2;
     const Color ink{Role::muted, Tone::ink, 0.6F};

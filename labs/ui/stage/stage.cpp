@@ -104,6 +104,24 @@ Halves halves(Context& c, std::string_view name, Rect area, const std::array<std
             {middle + c.px(between), area.y0, area.x1, area.y1}};
 }
 
+void recipe_buttons(Context& c, const std::string& name, const std::string& te_code,
+                    const std::string& recipe) {
+    const float half = (ImGui::GetContentRegionAvail().x / c.scale - 8) / 2;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (button(c, name + ".copy_recipe", "Copy TE recipe", {.width = half}))
+        ImGui::SetClipboardText(te_code.c_str());
+    tooltip(c, "Copy as Transformer Engine recipe", te_code);
+    if (recipe.empty()) return;
+    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
+    if (button(c, name + ".train", "Train with it", {.width = half})) {
+        const std::size_t colon = std::min(recipe.find(':'), recipe.size());
+        c.wanted_lab = {.lab = "train",
+                        .fields = {"arm_b=" + recipe.substr(0, colon), "round=recipe",
+                                   "options=" + recipe.substr(std::min(colon + 1, recipe.size()))}};
+    }
+    tooltip(c, "Train with it", "Opens L8 with arm B = " + recipe + ".");
+}
+
 void corner_switch(Context& c, std::string_view name, Point right_top, float width,
                    std::span<const std::string> labels, int& selected) {
     ImGui::SetCursorScreenPos({right_top.x - c.px(width), right_top.y});

@@ -57,6 +57,10 @@ struct Halves {
 };
 Halves halves(Context&, std::string_view name, Rect area, const std::array<std::string, 2>& names, int& part);
 
+// "Copy TE recipe", and where there is a `recipe` "Train with it", which opens L8 with it as arm B. `name`: before the
+// names of the buttons.
+void recipe_buttons(Context&, const std::string& name, const std::string& te_code, const std::string& recipe);
+
 // A switch with its right upper corner there. `width`: logical px.
 void corner_switch(Context&, std::string_view name, Point right_top, float width,
                    std::span<const std::string> labels, int& selected);
