@@ -35,11 +35,7 @@ void name_lines(Context& c, const Figure& figure, const ui::PlotResult& plot, fl
         const float end = std::clamp(y, plot.area.y0, plot.area.y1);
         names.push_back({end, end, series.name, series.style});
     }
-    std::ranges::sort(names, {}, &Name::y);
-    const float pitch = c.px(16);
-    for (std::size_t i = 1; i < names.size(); ++i) names[i].y = std::max(names[i].y, names[i - 1].y + pitch);
-    for (std::size_t i = names.size(); i-- > 0;)
-        names[i].y = std::min(names[i].y, i + 1 < names.size() ? names[i + 1].y - pitch : plot.area.y1);
+    ui::move_apart(names, c.px(16), plot.area.y0, plot.area.y1);
     constexpr float kLeader = 14, kMark = 10;
     ui::ImGuiCanvas canvas(c);
     for (const Name& name : names) {

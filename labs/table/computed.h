@@ -81,4 +81,16 @@ class Computed final : public Part {
     Result result_{};
 };
 
+// What follows from the results before it, in no time: made anew in each update.
+class Derived final : public Part {
+  public:
+    explicit Derived(std::function<void()> work) : Part("", When::shown), work_(std::move(work)) {}
+    bool busy() const override { return false; }
+    void start_worker(std::function<void()>) override {}
+    void refresh(bool, bool) override { work_(); }
+
+  private:
+    std::function<void()> work_;
+};
+
 }  // namespace fp8lab::table

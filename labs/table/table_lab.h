@@ -16,6 +16,7 @@
 //       std::vector<MetricRow> common_metrics() const;  // optional: those of every experiment, before its own
 //       bool stale() const;                     // optional
 //       std::string table_csv() const;          // optional
+//       void tell(const Error&);                // optional: in a window, what a part threw; the other parts go on
 //
 //       Params params;
 //   };
@@ -64,7 +65,18 @@ class TableLab final : public Lab {
     std::vector<Field> defaults() override { return fields_in(model_.rows(defaults_)); }
     void update() override {
         settle();
-        for (Part* part : parts_) part->refresh(shows(part->of()), in_window_);
+        for (Part* part : parts_) {
+            if constexpr (requires(const Error& error) { model_.tell(error); }) {
+                try {
+                    part->refresh(shows(part->of()), in_window_);
+                } catch (const Error& error) {
+                    if (!in_window_) throw;
+                    model_.tell(error);
+                }
+            } else {
+                part->refresh(shows(part->of()), in_window_);
+            }
+        }
     }
     std::vector<Figure> figures() const override { return (model_.*experiment().figures)(); }
     std::vector<std::string> figure_ids() const override;
@@ -192,8 +204,7 @@ std::vector<Metric> TableLab<M>::metrics() const {
     if constexpr (requires { model_.common_metrics(); }) add(model_.common_metrics(), true);
     for (const Experiment<M>& one : M::experiments())
         if (one.metrics != nullptr)
-            add((model_.*one.metrics)(),
-                shows(one.id) && (one.ready == nullptr || (model_.*one.ready)()));
+            add((model_.*one.metrics)(), shows(one.id) && (one.ready == nullptr || (model_.*one.ready)()));
     return out;
 }
 

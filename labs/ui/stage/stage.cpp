@@ -34,16 +34,7 @@ float paragraph(Context& c, std::string_view words, Rect area) {
 }
 
 void end_words(Context& c, std::vector<EndWords> ends, float x, Rect area) {
-    std::ranges::sort(ends, {}, &EndWords::y);
-    const float pitch = c.px(18);
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-        const float least = i == 0 ? area.y0 : ends[i - 1].y + pitch;
-        ends[i].y = std::max(ends[i].y, least);
-    }
-    for (std::size_t i = ends.size(); i-- > 0;) {
-        const float most = i + 1 == ends.size() ? area.y1 : ends[i + 1].y - pitch;
-        ends[i].y = std::min(ends[i].y, most);
-    }
+    move_apart(ends, c.px(18), area.y0, area.y1);
     for (const EndWords& end : ends) {
         float at = x;
         if (!end.value.empty()) {
@@ -88,6 +79,13 @@ float row(Context& c, const RowWords& row, Rect area, float height) {
     text_mid(c, {area.x0, y}, row.words, {Role::text}, row.strong ? kBold13 : kSans13);
     text_mid(c, {area.x1, y}, row.value, row.ink, row.strong ? kMonoBold13 : kMono13, Anchor::right);
     return area.y0 + height;
+}
+
+bool press_row(Context& c, std::string_view name, Rect line, bool chosen) {
+    if (chosen) fill_rect(c, line, {Role::field}, 4);
+    const Press row = press(c, name, line, 4);
+    if (row.hovered) stroke_rect(c, line, {Role::axis}, 4);
+    return row.clicked;
 }
 
 Halves halves(Context& c, std::string_view name, Rect area, const std::array<std::string, 2>& names,

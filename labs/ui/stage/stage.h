@@ -2,6 +2,7 @@
 // what is returned in physical px.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -21,6 +22,16 @@ void note(Context&, std::string_view words, Rect area);
 // Muted words, as many of their lines as have room. Returns where they end.
 float paragraph(Context&, std::string_view words, Rect area);
 
+// Moves items apart along their member y, so that each is `pitch` or more below the one before, all of them between
+// `top` and `bottom`. Sorts them.
+template <class Item>
+void move_apart(std::vector<Item>& items, float pitch, float top, float bottom) {
+    std::ranges::sort(items, {}, &Item::y);
+    for (std::size_t i = 0; i < items.size(); ++i)
+        items[i].y = std::max(items[i].y, i == 0 ? top : items[i - 1].y + pitch);
+    for (std::size_t i = items.size(); i-- > 0;)
+        items[i].y = std::min(items[i].y, i + 1 == items.size() ? bottom : items[i + 1].y - pitch);
+}
 // Beside the ends of lines, moved apart where they would overlap. x: their left edge.
 struct EndWords {
     float y;
@@ -48,6 +59,9 @@ struct RowWords {
     bool strong = false;
 };
 float row(Context&, const RowWords& row, Rect area, float height);
+
+// The ground of a row that a press chooses. Returns whether it is pressed now.
+bool press_row(Context&, std::string_view name, Rect line, bool chosen);
 
 // Two parts side by side with a line between them; where the stage is narrow, one of them behind a switch, whose choice
 // is `part`.
