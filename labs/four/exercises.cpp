@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/lesson/measured.h"
 #include "labs/four/model.h"
+#include "labs/measured.h"
 
 namespace fp8lab::four {
 namespace {

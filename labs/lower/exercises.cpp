@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/lesson/measured.h"
 #include "labs/lower/model.h"
+#include "labs/measured.h"
 
 namespace fp8lab::lower {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "core/lesson/measured.h"
+#include "labs/measured.h"
 #include "labs/workbench/model.h"
 
 namespace fp8lab::workbench {
