@@ -8,6 +8,8 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -25,7 +27,7 @@ namespace fp8lab::cli {
 namespace {
 
 struct InspectOptions {
-    std::string file, compare, recipes, filter, csv;
+    std::string file, compare, against, recipes, filter, csv;
     Demands demands;
     bool fold = false, json = false, unscaled_codes = false;
 };
@@ -52,6 +54,21 @@ void run(Scan& scan, bool casts) {
     try {
         while (!interrupted() && (casts || !scan.summarised()) && scan.step()) tell_of();
     } catch (const Interrupted&) {
+    }
+}
+
+// None where a signal ended it.
+std::optional<Against> compare_with(std::shared_ptr<const TensorStore> original, const Scan& scan) {
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    try {
+        return against_original(
+            scan.store(), scan.rows(), std::move(original), [&](const AgainstProgress& at) {
+                if (progress.due())
+                    progress.at(fmt::format("inspect: compared {} of {} tensors", at.done, at.all));
+            });
+    } catch (const Interrupted&) {
+        return std::nullopt;
     }
 }
 
@@ -85,6 +102,7 @@ std::string table_text(const InspectReport& report, const InspectOptions& option
     const bool shows_scales =
         std::ranges::any_of(rows, [](const TableRow& row) { return !row.scale_words().empty(); });
     if (shows_scales) cells[0].emplace_back("scales");
+    if (report.against) cells[0].emplace_back("against, dB");
     const std::size_t facts = cells[0].size();
     for (const ScanRecipe& recipe : recipes) cells[0].push_back(recipe.id);
     cells[0].emplace_back("recommended");
@@ -97,7 +115,11 @@ std::string table_text(const InspectReport& report, const InspectOptions& option
         if (line.size() == 4) line.push_back(fmt::format("{:.1f}", row.binades));
         if (line.size() == 5 && shows_not_finite) line.push_back(std::to_string(row.not_finite));
         line.resize(facts, "-");
-        if (shows_scales && !row.scale_words().empty()) line.back() = row.scale_words();
+        if (shows_scales && !row.scale_words().empty())
+            line[facts - (report.against ? 2 : 1)] = row.scale_words();
+        if (report.against)
+            if (const auto& against = report.against->rows[row.worst])
+                line.back() = format_number(against->sqnr_db, 3);
         for (const double pct : row.underflow_pct) line.push_back(percent(pct));
         line.resize(facts + recipes.size(), "-");
         const Recommendation advice = recommend(worst, recipes, options.demands);
@@ -123,7 +145,8 @@ void inspect(const InspectOptions& options) {
     auto recipes = options.recipes.empty() ? scan_recipes() : parse_scan_recipes(options.recipes);
     Outputs outputs;
     outputs.reads(options.file);
-    if (!options.compare.empty()) outputs.reads(options.compare);
+    for (const std::string& also : {options.compare, options.against})
+        if (!also.empty()) outputs.reads(also);
     if (options.csv != "-" || options.json) outputs.prints(options.json ? "--json" : "stdout");
     if (!options.csv.empty()) outputs.writes("--csv", options.csv, Holds::table);
     const auto store = open_store(options.file);
@@ -134,6 +157,8 @@ void inspect(const InspectOptions& options) {
         before = std::make_unique<Scan>(
             open_store(options.compare),
             ScanSpec{.recipes = recipes, .filter = options.filter, .unscaled_codes = options.unscaled_codes});
+    std::shared_ptr<const TensorStore> original;
+    if (!options.against.empty()) original = open_store(options.against);
     for (const std::string& note : store->notes()) tell("inspect: " + note);
     if (const std::string unscaled = store->unscaled(); !unscaled.empty())
         tell("inspect: " + unscaled +
@@ -144,10 +169,13 @@ void inspect(const InspectOptions& options) {
         if (before) run(*before, false);
         run(scan, true);
         report.scanned = scanned_by(scan, before.get());
+        if (original && !interrupted()) report.against = compare_with(original, scan);
         if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     }
     for (const std::string& text : {report.excluded(), report.odd_scales()})
         if (!text.empty()) tell("inspect: " + text);
+    if (report.against)
+        for (const std::string& note : report.against->notes()) tell("inspect: " + note);
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out.update(report.json());
@@ -168,6 +196,7 @@ void add_inspect(CLI::App& app, Globals&) {
         ->required();
     verb->add_option("--recipe", options->recipes, "R[,R...]; those of the Workbench");
     verb->add_option("--compare", options->compare, "an earlier state of the same model");
+    verb->add_option("--against", options->against, "the original that the model was quantised from");
     verb->add_option("--min-sqnr", options->demands.min_sqnr_db, "demand on the SQNR, dB")
         ->capture_default_str();
     verb->add_option("--max-underflow", options->demands.max_underflow_pct, "demand on the underflow, %")

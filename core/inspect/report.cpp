@@ -36,6 +36,12 @@ std::string recommended(const Recommendation& advice, std::span<const ScanRecipe
     return advice.recipe ? recipes[*advice.recipe].id : "none";
 }
 
+std::string cells_of(const std::optional<AgainstOriginal>& a) {
+    return a ? fmt::format(",{},{},{},{},{}", shortest(a->sqnr_db), shortest(a->rel_l2), shortest(a->cosine),
+                           a->worst_row, shortest(a->worst_row_db))
+             : ",,,,,";
+}
+
 }  // namespace
 
 json to_json(const ScaleHealth& health) {
@@ -57,7 +63,9 @@ std::string InspectReport::csv() const {
             out += "," + cell(fmt::format("{}_{}", column, recipe.id));
     out += ",recommended,reason,nan,inf,sampled_every";
     if (scanned.before) out += ",before_amax,before_least,before_binades,change";
-    out += ",beyond_float32,below_float32,scale_nan,scale_inf,scale_zero,scale_subnormal,scale_negative\n";
+    out += ",beyond_float32,below_float32,scale_nan,scale_inf,scale_zero,scale_subnormal,scale_negative";
+    if (against) out += ",against_sqnr_db,against_rel_l2,against_cosine,worst_row,worst_row_db";
+    out += '\n';
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
         if (!matches(tensor.name, filter)) continue;
@@ -94,9 +102,11 @@ std::string InspectReport::csv() const {
             out += fmt::format(",{}", change);
         }
         out += row.summarised ? fmt::format(",{},{}", s.excluded.beyond, s.excluded.below) : ",,";
-        out += s.scales.scales > 0 ? fmt::format(",{},{},{},{},{}\n", s.scales.nan, s.scales.inf,
-                                                 s.scales.zero, s.scales.subnormal, s.scales.negative)
-                                   : ",,,,,\n";
+        out += s.scales.scales > 0 ? fmt::format(",{},{},{},{},{}", s.scales.nan, s.scales.inf, s.scales.zero,
+                                                 s.scales.subnormal, s.scales.negative)
+                                   : ",,,,,";
+        if (against) out += cells_of(against->rows[static_cast<std::size_t>(&row - scanned.rows.data())]);
+        out += '\n';
     }
     return out;
 }
@@ -113,6 +123,10 @@ json InspectReport::json() const {
         out["losing"][recipes[r].id] = counts.losing[r];
         out["meeting"][recipes[r].id] = counts.meeting[r];
     }
+    if (against)
+        out["against"] = {{"file", against->original->path().string()},
+                          {"unmatched", against->unmatched},
+                          {"unmatched_there", against->unmatched_there}};
     out["rows"] = nlohmann::json::array();
     for (const ScanRow& row : scanned.rows) {
         const StoredTensor& tensor = scanned.store->tensors()[row.tensor];
@@ -124,6 +138,13 @@ json InspectReport::json() const {
         if (const std::string scales = tensor.scale_words(); !scales.empty()) entry["scales"] = scales;
         if (const ScaleHealth& health = row.summary.scales; !health.is_usual())
             entry["odd_scales"] = to_json(health);
+        if (against)
+            if (const auto& a = against->rows[static_cast<std::size_t>(&row - scanned.rows.data())])
+                entry["against"] = {{"sqnr_db", number(a->sqnr_db)},
+                                    {"rel_l2", number(a->rel_l2)},
+                                    {"cosine", number(a->cosine)},
+                                    {"worst_row", a->worst_row},
+                                    {"worst_row_db", number(a->worst_row_db)}};
         if (row.summarised) {
             entry["amax"] = static_cast<double>(row.summary.amax);
             entry["least"] = static_cast<double>(row.summary.least);

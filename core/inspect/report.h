@@ -2,8 +2,10 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
+#include "core/inspect/against.h"
 #include "core/inspect/recommend.h"
 #include "core/inspect/scan.h"
 
@@ -15,11 +17,13 @@ struct InspectReport {
     Scanned scanned = {};  // may be under way: cells without a number are empty, in JSON not there
     Demands demands = {};
     std::string filter = {};  // only tensors with this in their name
+    std::optional<Against> against = {};
 
     // name,kind,class,dtype,shape,values,amax,least,binades,zeros_pct, per recipe sqnr_db_R,underflow_pct_R,
     // overflow_pct_R,worst_row_db_R,bits_R, then recommended,reason,nan,inf,sampled_every; with a second file
     // before_amax,before_least,before_binades,change ("same", "new", "reshaped"); then beyond_float32,below_float32, and
-    // of codes with scales scale_nan,scale_inf,scale_zero,scale_subnormal,scale_negative. Lines that start with # say file
+    // of codes with scales scale_nan,scale_inf,scale_zero,scale_subnormal,scale_negative; with an original
+    // against_sqnr_db,against_rel_l2,against_cosine,worst_row,worst_row_db. Lines that start with # say file
     // and demands. A tensor that is not cast has the reason why in `reason`.
     std::string csv() const;
     nlohmann::json json() const;

@@ -23,7 +23,13 @@ class Source {
   public:
     Source(const RandomFile& file, const SafeTensorsIndex& index)
         : file_(file), index_(index), where_(file.where()) {
-        for (const auto& [name, info] : index.tensors) require_float(info, where_);
+        for (const auto& [name, info] : index.tensors) {
+            require_float(info, where_);
+            if (is_code_dtype(info.dtype))
+                throw input_error(where_,
+                                  fmt::format("byte {}: tensor '{}' holds {} codes; a checkpoint has values",
+                                              info.begin, quote_from(name), info.dtype));
+        }
     }
 
     const SafeTensorInfo* find(const std::string& name) const {

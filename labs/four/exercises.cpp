@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/four/model.h"
+#include "labs/measured.h"
 
 namespace fp8lab::four {
 namespace {
@@ -37,11 +38,11 @@ Verdict help_and_harm(const Trail& trail, const Prediction*) {
                  gives = now.number("mxfp4.rht.sqnr_db") - now.number("mxfp4.plain.sqnr_db");
     const bool harmed = trail.visited([&](const State& s) { return hurts(s) && same_tensor(s, now); });
     const bool helped = trail.visited([&](const State& s) { return helps(s) && same_tensor(s, now); });
-    return {.conditions = {{"NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is",
-                            decibels(costs), harmed},
-                           {"MXFP4 on this tensor, rotated, to nearest: at least 2 dB above", decibels(gives),
-                            helped}},
-            .measured = harmed && helped ? std::vector<double>{2} : std::vector<double>{}};
+    return measured({.conditions = {{"NVFP4, rotated, to nearest: at least 2 dB below its SQNR as it is",
+                                     decibels(costs), harmed},
+                                    {"MXFP4 on this tensor, rotated, to nearest: at least 2 dB above",
+                                     decibels(gives), helped}}},
+                    2);
 }
 
 // ---- L12.2
@@ -49,29 +50,27 @@ Verdict both_ways(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double differ = now.number("w.copies_differ_pct"), bits = now.number("bits"),
                  scales = now.number("scales");
-    const bool done = says(now, "format", "nvfp4") && differ == 0 && bits <= 4.6 && scales > 1;
-    return {
-        .conditions = {{"NVFP4", {}, says(now, "format", "nvfp4")},
-                       {"elements of W and of its copy that differ: none", percent(differ, 1), differ == 0},
-                       {"4.6 bits per element or less, and more than one scale",
-                        {fmt::format("{} bits", screen_number(bits))},
-                        bits <= 4.6 && scales > 1}},
-        .measured = done ? std::vector<double>{now.number("w.square_costs_db")} : std::vector<double>{}};
+    return measured(
+        {.conditions = {{"NVFP4", {}, says(now, "format", "nvfp4")},
+                        {"elements of W and of its copy that differ: none", percent(differ, 1), differ == 0},
+                        {"4.6 bits per element or less, and more than one scale",
+                         {fmt::format("{} bits", screen_number(bits))},
+                         bits <= 4.6 && scales > 1}}},
+        now.number("w.square_costs_db"));
 }
 
 // ---- L12.3
 Verdict sixteen(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     const double mean = now.number("mean_db"), nearest = now.number("nearest_db"), one = now.number("one_db");
-    const bool stochastic = says(now, "rounding", "stochastic");
-    const bool done = stochastic && now.number("casts") == 16 && mean >= nearest + 5;
-    return {
-        .conditions = {{"stochastic rounding", {now.text("rounding")}, stochastic},
-                       {"16 casts", {fmt::format("{:.0f}", now.number("casts"))}, now.number("casts") == 16},
-                       {"their mean has 5 dB more than rounding to nearest",
-                        {fmt::format("{} against {} dB", db_text(mean), db_text(nearest))},
-                        mean >= nearest + 5}},
-        .measured = done ? std::vector<double>{one > nearest ? 0.0 : 1.0} : std::vector<double>{}};
+    const double casts = now.number("casts");
+    return measured(
+        {.conditions = {{"stochastic rounding", {now.text("rounding")}, says(now, "rounding", "stochastic")},
+                        {"16 casts", {fmt::format("{:.0f}", casts)}, casts == 16},
+                        {"their mean has 5 dB more than rounding to nearest",
+                         {fmt::format("{} against {} dB", db_text(mean), db_text(nearest))},
+                         mean >= nearest + 5}}},
+        one > nearest ? 0 : 1);
 }
 
 // ---- L12.4
@@ -86,11 +85,11 @@ Verdict dice_are_loaded(const Trail& trail, const Prediction*) {
     const double plain = now.number("nvfp4.sr.gain_pct"), turned = now.number("nvfp4.sr_rht.gain_pct");
     const bool better = seen && says(now, "rounding", "stochastic") && says(now, "format", "nvfp4") &&
                         says(now, "rht", "on") && turned > -0.35;
-    return {.conditions = {{"NVFP4, stochastic, without the rotation: a mean gain below −0.6 %",
-                            percent(plain, 2), seen},
-                           {"the same tensor in NVFP4, stochastic, rotated: above −0.35 %",
-                            percent(turned, 2), better}},
-            .measured = better ? std::vector<double>{1} : std::vector<double>{}};
+    return measured({.conditions = {{"NVFP4, stochastic, without the rotation: a mean gain below −0.6 %",
+                                     percent(plain, 2), seen},
+                                    {"the same tensor in NVFP4, stochastic, rotated: above −0.35 %",
+                                     percent(turned, 2), better}}},
+                    1);
 }
 
 // ---- L12.5
@@ -120,7 +119,7 @@ Verdict by_hand(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> FourLab::judges() const {
+std::span<const NamedJudge> Four::judges() {
     static constexpr std::array kJudges = {NamedJudge{"help_and_harm", help_and_harm},
                                            NamedJudge{"both_ways", both_ways},
                                            NamedJudge{"sixteen", sixteen},

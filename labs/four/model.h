@@ -3,16 +3,14 @@
 #pragma once
 
 #include <array>
-#include <map>
-#include <optional>
+#include <functional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "core/threads/job.h"
 #include "labs/four/model_cast.h"
 #include "labs/four/model_mean.h"
-#include "labs/lab.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::four {
 
@@ -55,15 +53,19 @@ struct Outcome {
     std::size_t rows = 0, cols = 0;  // of the own tensor before it was cut
 
     std::size_t shown() const { return params.rotates() ? 1 : 0; }  // which of the two counts
+    // Of the blocks that the maps show: columns of one, how many side by side, how many in all.
+    std::size_t block_width() const { return params.nvfp4() ? kBlock : 2 * kBlock; }
+    std::size_t blocks_across() const;
+    std::size_t blocks_shown() const;  // 32, of MXFP4 16
 };
 
 // What many casts show.
 struct Means {
     bool known = false;  // false before the first result
     Params params = {};
-    MeanLine nvfp4, mxfp4, nvfp4_rotated;   // 1x16, 1x32, 1x16; as it is, as it is, rotated
-    std::array<double, 2> nearest_db = {};  // NVFP4, MXFP4, as it is
-    double mean_db = 0, one_db = 0;         // with the switches: of `casts` casts, of one
+    MeanLine nvfp4 = {}, mxfp4 = {}, nvfp4_rotated = {};  // 1x16, 1x32, 1x16; as it is, as it is, rotated
+    std::array<double, 2> nearest_db = {};                // NVFP4, MXFP4, as it is
+    double mean_db = 0, one_db = 0;                       // with the switches: of `casts` casts, of one
     WeightGradient gradient = {};
 };
 
@@ -76,49 +78,40 @@ struct Marked {
     double top = 0;     // amax / unit
 };
 
-class FourLab final : public Lab {
-  public:
-    FourLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    // "tiles", "block", "data" and "mean".
-    std::vector<Figure> figures() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;
-    std::span<const NamedJudge> judges() const override;
-    bool busy() const override { return casts_.busy() || means_.busy(); }
-    void set_wake(std::function<void()> wake) override;
-    void reset() override;
-
-    const Params& params() const { return params_; }
-    const Outcome& outcome() const { return outcome_; }
-    const Means& means() const { return mean_; }
-    Marked marked() const;
-    std::size_t marked_index() const;  // 0 to 31
-    std::size_t blocks_shown() const;  // 32, of MXFP4 16
-    // Whether a field has an effect with the others as they are; why not, as a sentence, else.
-    std::string why_not(std::string_view field) const;
-    bool applies(std::string_view field) const { return why_not(field).empty(); }
-    Recipe recipe() const;  // what the switches say, as a recipe of a training
-
-  private:
-    static std::vector<Field> fields_of(Params& params);
-
-    Params params_, defaults_;  // defaults_: never changed
-    std::optional<Params> asked_, asked_means_;
-    Job<Params, Outcome> casts_;
-    Job<Params, Means> means_;
-    Outcome outcome_;
-    Means mean_;
-};
-
 // model_outcome.cpp. What casts and means depend on: the rest as by default.
 Params of_casts(Params params);
 Params of_means(Params params);
+// They keep what other switches leave as it is.
+std::function<Outcome(const Params&)> casts_maker();
+std::function<Means(const Params&)> means_maker();
 Outcome maps_of(const Params& params);            // tensor and casts alone; of a generated tensor
 std::span<const std::string_view> table_kinds();  // the rows of the figure "data"
+
+struct Four {
+    static const LabInfo kInfo;
+    using Params = four::Params;
+    Four() { outcome.begin_with(maps_of(params)); }  // home makes every lab
+    static std::vector<table::Row> rows(Params& params);
+    // "tiles", "block", "data" and "mean".
+    static std::span<const table::Experiment<Four>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&outcome, &means}; }
+    Figure thumbnail() const;
+    void settle();  // MXFP4 has neither 16x16 nor another target
+
+    Marked marked() const;
+    std::size_t marked_index() const;  // 0 to 31
+    Recipe recipe() const;             // what the switches say, as a recipe of a training
+
+    Params params;
+    table::Computed<Params, Outcome> outcome{"", [this] { return of_casts(params); }, casts_maker()};
+    table::Computed<Params, Means> means{"", [this] { return of_means(params); }, means_maker()};
+
+  private:
+    std::vector<Figure> figures() const;
+    std::vector<table::MetricRow> metrics() const;
+};
+using FourLab = table::TableLab<Four>;
 
 // model_figures.cpp, model_charts.cpp
 std::string tiles_title(const Outcome& outcome);

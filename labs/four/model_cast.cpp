@@ -11,42 +11,9 @@
 namespace fp8lab::four {
 namespace {
 
-constexpr double kNoSignal = std::numeric_limits<double>::quiet_NaN();
 constexpr std::size_t kWeightSide = 256, kTokens = 4096, kWidth = 64;
 constexpr double kWeightSize = 0.05;
 constexpr std::size_t kPiece = 8192;  // elements whose sums are added as one, whatever the number of threads
-
-struct Sums {
-    double signal = 0, noise = 0, product = 0, zeros = 0;
-    void operator+=(const Sums& other) {
-        signal += other.signal, noise += other.noise;
-        product += other.product, zeros += other.zeros;
-    }
-};
-
-Sums sums_of(std::span<const float> x, std::span<const float> q) {
-    std::vector<Sums> pieces((x.size() + kPiece - 1) / kPiece);
-    parallel_for(pieces.size(), 1, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t p = begin; p < end; ++p) {
-            Sums sums;
-            for (std::size_t i = p * kPiece; i < std::min(x.size(), (p + 1) * kPiece); ++i) {
-                const auto a = static_cast<double>(x[i]), b = static_cast<double>(q[i]);
-                sums.signal += a * a;
-                sums.noise += (a - b) * (a - b);
-                sums.product += a * b;
-                sums.zeros += x[i] != 0 && q[i] == 0;
-            }
-            pieces[p] = sums;
-        }
-    });
-    Sums out;
-    for (const Sums& piece : pieces) out += piece;
-    return out;
-}
-
-double decibels(double signal, double noise) {
-    return signal > 0 ? 10 * std::log10(signal / noise) : kNoSignal;
-}
 
 QuantizeRequest request_of(const Tensor& x, Along along = Along::cols) {
     QuantizeRequest out{.rows = x.rows, .cols = x.cols, .along = along};
@@ -67,12 +34,9 @@ std::vector<double> product(const std::vector<float>& dy, const std::vector<floa
 }
 
 double sqnr_of(const std::vector<double>& exact, const std::vector<double>& other) {
-    double signal = 0, noise = 0;
-    for (std::size_t i = 0; i < exact.size(); ++i) {
-        signal += exact[i] * exact[i];
-        noise += (exact[i] - other[i]) * (exact[i] - other[i]);
-    }
-    return decibels(signal, noise);
+    Sums sums;
+    for (std::size_t i = 0; i < exact.size(); ++i) sums.add(exact[i], other[i]);
+    return numbers_of({&sums, 1}, exact.size()).sqnr_db;
 }
 
 }  // namespace
@@ -88,11 +52,27 @@ CastPlan plan_of(const Way& way) {
     return plan;
 }
 
+Numbers numbers_of(std::span<const Sums> parts, std::size_t elements) {
+    Sums all;
+    for (const Sums& part : parts) {
+        all.signal += part.signal, all.noise += part.noise;
+        all.product += part.product, all.zeros += part.zeros;
+    }
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    const bool any = all.signal > 0;
+    return {.sqnr_db = any ? 10 * std::log10(all.signal / all.noise) : kNone,
+            .zero_pct = 100 * all.zeros / static_cast<double>(std::max<std::size_t>(elements, 1)),
+            .gain_pct = any ? 100 * (all.product / all.signal - 1) : kNone};
+}
+
 Numbers compare(std::span<const float> x, std::span<const float> q) {
-    const Sums sums = sums_of(x, q);
-    return {.sqnr_db = decibels(sums.signal, sums.noise),
-            .zero_pct = x.empty() ? 0 : 100 * sums.zeros / static_cast<double>(x.size()),
-            .gain_pct = sums.signal > 0 ? 100 * (sums.product / sums.signal - 1) : kNoSignal};
+    std::vector<Sums> parts((x.size() + kPiece - 1) / kPiece);
+    parallel_for(parts.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t p = begin; p < end; ++p)
+            for (std::size_t i = p * kPiece; i < std::min(x.size(), (p + 1) * kPiece); ++i)
+                parts[p].add(static_cast<double>(x[i]), static_cast<double>(q[i]));
+    });
+    return numbers_of(parts, x.size());
 }
 
 bool BlockCast::clips(float x, std::size_t block) const {

@@ -28,6 +28,17 @@ struct Numbers {
     double gain_pct = 0;  // 100 (<x, q> / <x, x> - 1)
 };
 Numbers compare(std::span<const float> x, std::span<const float> q);
+// What they are made of, of any part of x.
+struct Sums {
+    double signal = 0, noise = 0, product = 0, zeros = 0;
+    void add(double x, double q) {
+        signal += x * x;
+        noise += (x - q) * (x - q);
+        product += x * q;
+        zeros += x != 0 && q == 0;
+    }
+};
+Numbers numbers_of(std::span<const Sums> parts, std::size_t elements);
 
 // A cast, block by block; the blocks in the order of `grid`.
 struct BlockCast {

@@ -127,8 +127,7 @@ TilesLayout tiles_layout(const Outcome& o) {
         out.end = out.cells[1] + static_cast<double>(out.cols);
     } else {
         out.rows = std::min(tensor.rows, kMapRows), out.cols = std::min(tensor.cols, kMapCols);
-        const std::size_t width = o.params.nvfp4() ? kBlock : 2 * kBlock;
-        out.scale_columns = static_cast<int>((out.cols + width - 1) / width);
+        out.scale_columns = static_cast<int>((out.cols + o.block_width() - 1) / o.block_width());
         const double map = out.scale_columns + kScaleGap + static_cast<double>(out.cols);
         for (std::size_t i = 0; i < 2; ++i) {
             out.scales[i] = static_cast<double>(i) * (map + kGap);

@@ -12,34 +12,16 @@ namespace {
 
 constexpr std::size_t kChunk = 1024;  // elements whose sum stays in the first-level cache
 
-struct MeanSums {
-    double signal = 0, noise = 0, product = 0, zeros = 0;
-};
-
-Numbers numbers_of(const std::vector<MeanSums>& pieces, std::size_t count) {
-    MeanSums all;
-    for (const MeanSums& piece : pieces) {
-        all.signal += piece.signal, all.noise += piece.noise;
-        all.product += piece.product, all.zeros += piece.zeros;
-    }
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-    const bool any = all.signal > 0;
-    return {.sqnr_db = any ? 10 * std::log10(all.signal / all.noise) : kNone,
-            .zero_pct = 100 * all.zeros / static_cast<double>(std::max<std::size_t>(count, 1)),
-            .gain_pct = any ? 100 * (all.product / all.signal - 1) : kNone};
+// The sum of n casts of the elements from `first` on, against n times themselves.
+Sums measure(std::span<const float> x, std::span<const double> sum, int n) {
+    Sums out;
+    for (std::size_t i = 0; i < x.size(); ++i) out.add(static_cast<double>(x[i]), sum[i] / n);
+    return out;
 }
 
-// The sum of n casts of the elements from `first` on, against n times themselves.
-MeanSums measure(std::span<const float> x, std::span<const double> sum, int n) {
-    MeanSums out;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const auto value = static_cast<double>(x[i]), mean = sum[i] / n;
-        out.signal += value * value;
-        out.noise += (value - mean) * (value - mean);
-        out.product += value * mean;
-        out.zeros += value != 0 && mean == 0;
-    }
-    return out;
+Numbers compare_mean(std::span<const float> x, std::span<const double> sum, int n) {
+    const Sums all = measure(x, sum, n);
+    return numbers_of({&all, 1}, x.size());
 }
 
 // Every cast anew, in up to kGroups sums at once; which cast is in which sum does not depend on the threads.
@@ -69,7 +51,7 @@ MeanLine whole_casts(const CastPlan& plan, const Tensor& x, std::uint64_t seed, 
         for (const std::vector<double>& group : sums)
             for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += group[i];
         done = n;
-        out.numbers.push_back(numbers_of({measure(x.values, sum, n)}, x.values.size()));
+        out.numbers.push_back(compare_mean(x.values, sum, n));
     }
     return out;
 }
@@ -91,7 +73,7 @@ class Choices {
         grid_ = block_grid(plan, x_->rows, x_->cols, Along::cols);
         scales_ = block_scales(plan, x_->values, x_->cols, grid_,
                                {.rows = x_->rows, .cols = x_->cols, .seed = seed});
-        sums_.assign(at_.size(), std::vector<MeanSums>(chunks()));
+        sums_.assign(at_.size(), std::vector<Sums>(chunks()));
         // Codes without their sign ascend with the numbers; beyond the largest there is no step.
         const std::uint32_t largest = encode(*format_, std::numeric_limits<float>::max());
         for (std::uint32_t code = 0; code <= largest; ++code) {
@@ -141,7 +123,7 @@ class Choices {
     }
     void finish() {
         line_->n = at_;
-        for (const std::vector<MeanSums>& point : sums_)
+        for (const std::vector<Sums>& point : sums_)
             line_->numbers.push_back(numbers_of(point, x_->values.size()));
     }
 
@@ -152,7 +134,7 @@ class Choices {
     MeanLine* line_;
     BlockGrid grid_;
     BlockScales scales_;
-    std::vector<std::vector<MeanSums>> sums_;  // of the points, of the chunks
+    std::vector<std::vector<Sums>> sums_;  // of the points, of the chunks
     std::array<float, 128> low_ = {}, step_ = {};
 };
 

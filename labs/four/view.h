@@ -6,16 +6,15 @@
 #include <string>
 
 #include "labs/four/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::four {
 
-class FourView final : public LabView {
+class FourView final : public table::TableView<Four> {
   public:
-    explicit FourView(FourLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
@@ -27,26 +26,26 @@ class FourView final : public LabView {
     void draw_legend(ui::Context& context, Rect line);
     void draw_map(ui::Context& context, const ui::PlotResult& plot, std::size_t which);
     void draw_heads(ui::Context& context, const ui::PlotResult& plot, std::size_t which, float right);
+    void draw_numbers(ui::Context& context, std::size_t which, Rect line, bool scale);
     void draw_problem(ui::Context& context, Rect area);
     // view_block.cpp
     void draw_block(ui::Context& context, Rect area);
+    void draw_elements(ui::Context& context, const Marked& marked, Rect area);
+    void follow_pointer(const Marked& marked);
     // view_charts.cpp
     // title_to: where its title ends, since a switch may be there.
     void draw_data(ui::Context& context, Figure figure, Rect area, float title_to);
     void draw_mean(ui::Context& context, Figure figure, Rect area);
     // view_panel.cpp
-    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
+    std::string more_words() const override { return "casts, block, signs, seed, own tensor"; }
+    void draw_below(ui::Context& context, float width) override;
     void draw_result(ui::Context& context, float width);
     void draw_copies(ui::Context& context, float width);
-    void draw_buttons(ui::Context& context, float width);
-    std::string recipe_code() const;
 
-    FourLab& lab_;
     ui::PlotState tiles_, data_, mean_;
     int picture_ = 0;                  // where only one fits: 0 the data, 1 the means
     std::array<Rect, 2> marked_ = {};  // the marked block in each map
     int pointed_ = -1;                 // column of the marked block under the mouse
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::four

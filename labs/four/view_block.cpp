@@ -74,17 +74,10 @@ std::vector<std::vector<Piece>> scale_line(const Outcome& o, const Marked& m) {
     return out;
 }
 
-}  // namespace
-
-void FourView::draw_block(Context& c, Rect area) {
-    const Outcome& o = lab_.outcome();
-    if (!o.problem.empty()) return;
-    const Marked m = lab_.marked();
-    const Tensor& tensor = o.tensor[o.shown()];
-    const BlockCast& cast = o.cast[o.shown()];
-    const float head = area.y0 + c.px(14), pitch = (area.height() - c.px(28)) / 3;
-    ui::text_mid(c, {area.x0, head}, "Marked block", {Role::text}, kBold15);
-    // The scale's line at the right: as many groups as have room, the last ones first to stay.
+// At the right as many groups as have room, the last ones first to stay.
+void draw_scale(Context& c, const Outcome& o, const Marked& m, Rect area) {
+    const float y = area.y0 + c.px(14);
+    ui::text_mid(c, {area.x0, y}, "Marked block", {Role::text}, kBold15);
     const std::vector<std::vector<Piece>> line = scale_line(o, m);
     const float room = area.width() - ui::text_width(c, "Marked block", kBold15) - c.px(16), apart = c.px(8);
     float width = 0;
@@ -96,56 +89,72 @@ void FourView::draw_block(Context& c, Rect area) {
         --first;
     }
     float x = area.x1 - width + apart;
-    for (std::size_t i = first; i < line.size(); ++i) x = draw_pieces(c, line[i], x, head) + apart;
+    for (std::size_t i = first; i < line.size(); ++i) x = draw_pieces(c, line[i], x, y) + apart;
     std::string all;
     for (const auto& group : line)
         for (const Piece& piece : group) all += piece.words + " ";
-    const Rect headline{area.x0, area.y0, area.x1, area.y0 + c.px(28)};
-    ui::probe(c, "four.block", headline, {}, all);
+    ui::probe(c, "four.block", area, {}, all);
+}
 
-    // As many columns as fit: a whole block, or the half with the pointer or the amax.
-    const float names = c.px(46), least = c.px(45);
+// An element: itself, its code, what comes back.
+std::array<Piece, 3> element_cells(const Outcome& o, const Marked& m, std::size_t element) {
+    const float x = o.tensor[o.shown()].values[element];
+    const BlockCast& cast = o.cast[o.shown()];
+    const auto amax = static_cast<double>(m.amax), back = static_cast<double>(cast.back[element]);
+    const double code = m.unit > 0 ? std::round(2 * back / static_cast<double>(m.unit)) / 2 : 0;
+    const Piece zero{"0", {Role::muted}, kMono13};
+    return {{{two(static_cast<double>(x), amax), {Role::text}, kMono13},
+             code == 0 ? zero
+                       : Piece{screen_number(code),
+                               {cast.clips(x, m.block) ? Role::sat : Role::block, Tone::ink},
+                               kMono13},
+             code == 0 ? zero : Piece{two(back, amax), {Role::text}, kMono13}}};
+}
+
+}  // namespace
+
+void FourView::draw_block(Context& c, Rect area) {
+    const Outcome& o = *lab_->outcome;
+    if (!o.problem.empty()) return;
+    const Marked m = lab_->marked();
+    const Rect head{area.x0, area.y0, area.x1, area.y0 + c.px(28)};
+    draw_scale(c, o, m, head);
+    draw_elements(c, m, {area.x0, head.y1, area.x1, area.y1});
+    follow_pointer(m);
+}
+
+// As many columns as fit: a whole block, or the half with the pointer or the amax.
+void FourView::draw_elements(Context& c, const Marked& m, Rect area) {
+    const Outcome& o = *lab_->outcome;
+    const Tensor& tensor = o.tensor[o.shown()];
+    const float names = c.px(46), least = c.px(45), pitch = area.height() / 3;
+    const std::size_t begins = m.row * tensor.cols + m.col;
     const auto fit = static_cast<std::size_t>(std::max(1.0F, (area.width() - names) / least));
     const std::size_t shown = fit >= kBlock ? std::min(kBlock, m.width) : std::min<std::size_t>(8, m.width);
-    std::size_t at = 0;
-    float largest = -1;
-    for (std::size_t i = 0; i < m.width; ++i) {
-        const float size = std::fabs(tensor.values[m.row * tensor.cols + m.col + i]);
-        if (size > largest) largest = size, at = i;
-    }
+    const auto values = std::span(tensor.values).subspan(begins, m.width);
+    auto at = static_cast<std::size_t>(
+        std::ranges::max_element(values, {}, [](float x) { return std::fabs(x); }) - values.begin());
     if (pointed_ >= 0 && pointed_ < static_cast<int>(m.width)) at = static_cast<std::size_t>(pointed_);
     const std::size_t begin = std::min(at / shown * shown, m.width - std::min(shown, m.width));
     const float step = (area.width() - names) / static_cast<float>(shown);
     const std::array kRows = {"x", "code", "back"};
     for (std::size_t r = 0; r < kRows.size(); ++r) {
-        const float top = area.y0 + c.px(28) + static_cast<float>(r) * pitch, y = top + pitch / 2;
+        const float top = area.y0 + static_cast<float>(r) * pitch, y = top + pitch / 2;
         ui::hline(c, area.x0, area.x1, top, {Role::line});
         ui::text_mid(c, {area.x0, y}, kRows[r], {Role::muted}, kSans13);
         for (std::size_t i = 0; i < shown && begin + i < m.width; ++i) {
-            const std::size_t element = m.row * tensor.cols + m.col + begin + i;
-            const auto value = static_cast<double>(tensor.values[element]),
-                       back = static_cast<double>(cast.back[element]);
-            const double code = m.unit > 0 ? std::round(2 * back / static_cast<double>(m.unit)) / 2 : 0;
-            const bool clips = cast.clips(tensor.values[element], m.block);
-            const auto amax = static_cast<double>(m.amax);
-            std::string words = two(value, amax);
-            Color ink{Role::text};
-            if (r == 1) {
-                words = code == 0 ? "0" : screen_number(code);
-                ink = code == 0 ? Color{Role::muted} : Color{clips ? Role::sat : Role::block, Tone::ink};
-            } else if (r == 2) {
-                words = code == 0 ? "0" : two(back, amax);
-                if (code == 0) ink = {Role::muted};
-            }
+            const Piece cell = element_cells(o, m, begins + begin + i)[r];
             const float right = area.x0 + names + static_cast<float>(i + 1) * step;
-            ui::text_mid(c, {right, y}, words, ink, kMono13, Anchor::right);
+            ui::text_mid(c, {right, y}, cell.words, cell.ink, cell.font, Anchor::right);
         }
     }
-    if (shown < m.width) {
-        const std::string which = fmt::format("columns {} to {} of {}", begin, begin + shown - 1, m.width);
-        ui::probe(c, "four.columns", area, {}, which);
-    }
-    // The pointer over the map of the marked block chooses the half.
+    if (shown < m.width)
+        ui::probe(c, "four.columns", area, {},
+                  fmt::format("columns {} to {} of {}", begin, begin + shown - 1, m.width));
+}
+
+// The pointer over the map of the marked block chooses the half.
+void FourView::follow_pointer(const Marked& m) {
     pointed_ = -1;
     const ImVec2 mouse = ImGui::GetIO().MousePos;
     for (const Rect& box : marked_)

@@ -20,7 +20,7 @@ using ui::Context;
 // Names left, zeros right, between them the arrows on one axis; a press chooses the tensor.
 void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
     ui::region(c, "data", area);
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const bool low = area.height() < c.px(230);
     float heads = ui::heading(c, figure.title, {area.x0, area.y0, title_to, area.y1}) + c.px(low ? 9 : 11);
     if (title_to < area.x1) heads = std::max(heads, area.y0 + c.px(46));  // below the switch
@@ -37,12 +37,9 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
         const float y = bars.y0 + row * static_cast<float>(i);
         const Rect line{area.x0 - c.px(6), y, area.x1 + c.px(6), y + row};
         const bool chosen = o.params.tensor.file.empty() && o.params.tensor.kind == o.kinds[i].id;
-        if (chosen) ui::fill_rect(c, line, {Role::field}, 4);
-        const ui::Press press = ui::press(c, "four.kind." + std::string(o.kinds[i].id), line, 4);
-        if (press.hovered) ui::stroke_rect(c, line, {Role::axis}, 4);
-        if (press.clicked) {
-            set_field(lab_.fields(), "file=");
-            set_field(lab_.fields(), "tensor=" + std::string(o.kinds[i].id));
+        if (ui::press_row(c, "four.kind." + std::string(o.kinds[i].id), line, chosen)) {
+            set("file=");
+            set("tensor=" + std::string(o.kinds[i].id));
         }
         ui::text_mid(c, {area.x0, y + row / 2}, o.kinds[i].label, {Role::text}, chosen ? kBold13 : kSans13);
         const auto zero = [&](std::size_t r) { return pct_text(o.kinds[i].nvfp4[r].zero_pct, 0); };
@@ -70,7 +67,7 @@ void FourView::draw_data(Context& c, Figure figure, Rect area, float title_to) {
 
 void FourView::draw_mean(Context& c, Figure figure, Rect area) {
     ui::region(c, "mean", area);
-    const Means& means = lab_.means();
+    const Means& means = *lab_->means;
     const bool any = !means.nvfp4.n.empty();
     // The values are beside the ends of the lines, right of the plot.
     for (Series& series : figure.series) series.style.end_label.clear();
@@ -86,12 +83,11 @@ void FourView::draw_mean(Context& c, Figure figure, Rect area) {
         Role role;
         float y = 0;
     };
-    std::array ends = {End{"NVFP4", means.nvfp4.at(kMostCasts).sqnr_db, Role::block},
-                       End{"MXFP4", means.mxfp4.at(kMostCasts).sqnr_db, Role::text},
-                       End{"nearest", means.nearest_db[0], Role::block}};
+    std::vector<End> ends = {{"NVFP4", means.nvfp4.at(kMostCasts).sqnr_db, Role::block},
+                             {"MXFP4", means.mxfp4.at(kMostCasts).sqnr_db, Role::text},
+                             {"nearest", means.nearest_db[0], Role::block}};
     for (End& end : ends) end.y = std::isfinite(end.db) ? plot.to_px(kMostCasts, end.db).y : plot.area.y0;
-    std::ranges::sort(ends, {}, &End::y);
-    for (std::size_t i = 1; i < ends.size(); ++i) ends[i].y = std::max(ends[i].y, ends[i - 1].y + c.px(18));
+    ui::move_apart(ends, c.px(18), plot.area.y0, plot.area.y1);
     for (const End& end : ends) {
         const float x = plot.area.x1 + c.px(8);
         ui::text_mid(c, {x, end.y}, end.name, {end.role, Tone::ink}, kSans13);

@@ -7,66 +7,27 @@
 
 #include "labs/four/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::four {
-namespace {
-
 using ui::Context;
 
-}  // namespace
-
-// A switch without an effect stays, dead, and says why.
-void FourView::draw_field(Context& c, const Field& field, const Field& default_field) {
-    const std::string why = lab_.why_not(field.info.name);
-    if (why.empty()) {
-        ui::edit(c, field, &default_field);
-        return;
-    }
-    if (field.info.more || ui::withheld(c, field)) return;
-    std::vector<std::string> labels;
-    int selected = 0;
-    for (const Choice& choice : field.choices) labels.push_back(choice.label);
-    if (field.info.name == "block") labels[0] = "1×32";
-    if (field.choices.empty() || field.choices.size() > 4) return ui::edit(c, field, &default_field), void();
-    ui::text(c, field.info.label, Role::muted, kSans13);
-    ui::segmented(c, field.info.name, labels, selected, 1);  // the first is what there is
-    ui::tooltip(c, field.info.label, why);
-}
-
-void FourView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            if (fields[i].info.more == more) draw_field(c, fields[i], default_fields[i]);
-    };
-    draw(false);
-    ui::disclosure(c, "four.more", "More: casts, block, signs, seed, own tensor", more_open_);
-    if (more_open_) draw(true);
+void FourView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_result(c, width);
     draw_copies(c, width);
-    draw_buttons(c, width);
+    ui::recipe_buttons(c, "four", transformer_engine_code(lab_->recipe()), recipe_text(lab_->recipe()));
 }
 
 void FourView::draw_result(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
-    const Rect line = ui::next_area(c, 36);
-    const float y = (line.y0 + line.y1) / 2;
+    const Outcome& o = *lab_->outcome;
     const double sqnr = o.problem.empty() ? o.cast[o.shown()].numbers.sqnr_db : std::nan("");
-    const std::string words =
-        o.problem.empty() ? db_text(sqnr) + (std::isfinite(sqnr) ? " dB" : "") : "no maps";
-    ui::text_mid(c, {line.x0, y}, words, {Role::block, Tone::ink},
-                 std::isfinite(sqnr) ? Font{Face::mono, 32} : kMono18);
-    ui::probe(c, "four.sqnr", line, {}, words);
-    if (std::isfinite(sqnr)) {
-        const float reach = ui::text_width(c, words, {Face::mono, 32});
-        ui::copyable(c, "value.sqnr", {line.x0, line.y0, line.x0 + reach, line.y1}, sqnr);
-    }
-    ui::text_mid(c, {line.x0 + width, y + c.px(6)},
-                 fmt::format("SQNR, {}{}", format_name(o.params), o.params.rotates() ? " with RHT" : ""),
-                 {Role::muted}, kSans13, Anchor::right);
-    ui::advance(line);
+    ui::headline(c, "four.sqnr",
+                 {o.problem.empty() ? db_text(sqnr) + (std::isfinite(sqnr) ? " dB" : "") : "no maps",
+                  fmt::format("SQNR, {}{}", format_name(o.params), o.params.rotates() ? " with RHT" : ""),
+                  sqnr,
+                  {Role::block, Tone::ink}});
     if (!o.problem.empty()) return;
     const std::vector<float> columns = {0.56F * width, 0.22F * width, 0.22F * width};
     const auto name = [](const char* text) {
@@ -89,7 +50,7 @@ void FourView::draw_result(Context& c, float width) {
     if (o.params.nvfp4())
         row("SQNR with 4 or 6, dB", {o.four_or_six[0].sqnr_db, o.four_or_six[1].sqnr_db}, db_text);
     if (o.params.rounding == "stochastic") {
-        const Means& means = lab_.means();
+        const Means& means = *lab_->means;
         const std::string label = fmt::format("Mean of {} casts, dB", means.params.casts);
         const std::size_t r = o.shown();
         std::array cells = {name(label.c_str()), ui::Cell{.text = ""}, ui::Cell{.text = ""}};
@@ -103,7 +64,7 @@ void FourView::draw_result(Context& c, float width) {
 }
 
 void FourView::draw_copies(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const bool nvfp4 = o.params.nvfp4();
     const std::vector<float> columns = {0.56F * width, 0.22F * width, 0.22F * width};
     const auto head = [](const char* text) {
@@ -129,26 +90,6 @@ void FourView::draw_copies(Context& c, float width) {
         true);
     line("SQNR, dB", row.sqnr_db, square.sqnr_db, db_text, false);
     ui::table_end(c, columns);
-}
-
-std::string FourView::recipe_code() const { return transformer_engine_code(lab_.recipe()); }
-
-void FourView::draw_buttons(Context& c, float width) {
-    const float half = (width / c.scale - 8) / 2;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const std::string code = recipe_code();
-    if (ui::button(c, "four.copy_recipe", "Copy TE recipe", {.width = half}))
-        ImGui::SetClipboardText(code.c_str());
-    ui::tooltip(c, "Copy as Transformer Engine recipe", code);
-    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
-    const std::string text = recipe_text(lab_.recipe());
-    if (ui::button(c, "four.train", "Train with it", {.width = half})) {
-        const std::size_t colon = std::min(text.find(':'), text.size());
-        c.wanted_lab = {.lab = "train",
-                        .fields = {"arm_b=" + text.substr(0, colon), "round=recipe",
-                                   "options=" + text.substr(std::min(colon + 1, text.size()))}};
-    }
-    ui::tooltip(c, "Train with it", "Opens L8 with arm B = " + text + ".");
 }
 
 }  // namespace fp8lab::four

@@ -38,7 +38,7 @@ float legend_width(const Context& c) {
 }  // namespace
 
 float FourView::draw_tiles(Context& c, Figure figure, Rect area) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const TilesLayout layout = tiles_layout(o);
     const float height = area.height() / c.scale;
     const bool words = o.problem.empty();
@@ -104,13 +104,13 @@ void FourView::draw_legend(Context& c, Rect line) {
 
 // Names above, numbers below.
 void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t which, float right) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const TilesLayout layout = tiles_layout(o);
     const bool counts = o.shown() == which;
     const double from = layout.picture ? layout.cells[which] : layout.scales[which],
                  to = layout.cells[which] + static_cast<double>(layout.cols);
     const float x0 = plot.to_px(from, 0).x, x1 = std::min(plot.to_px(to, 0).x, right);
-    const float y0 = plot.area.y0 - c.px(kHeads / 2), y1 = plot.area.y1 + c.px(kFoot / 2 + 1);
+    const float y0 = plot.area.y0 - c.px(kHeads / 2);
     const std::string name = layout.picture
                                  ? (which == 0 ? format_name(o.params) : "Rotated, cast, rotated back")
                              : which == 0 ? "As it is"
@@ -125,40 +125,7 @@ void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t wh
         const float taken = ui::text_width(c, name, kBold13) + ui::text_width(c, size, kSans13) + c.px(16);
         if (taken <= x1 - x0) ui::text_mid(c, {x1, y0}, size, {Role::muted}, kSans13, Anchor::right);
     }
-    // SQNR, gain, zero from the right; what has no room is left out.
-    const Numbers& numbers = o.cast[which].numbers;
-    struct Part {
-        const char *id, *word;
-        std::string value;
-        double exact;
-        Color ink;
-    };
-    const bool signal = !std::isnan(numbers.sqnr_db);
-    const std::array parts = {
-        Part{"sqnr",
-             "SQNR",
-             db_text(numbers.sqnr_db) + (std::isfinite(numbers.sqnr_db) ? " dB" : ""),
-             numbers.sqnr_db,
-             {Role::block, Tone::ink}},
-        Part{"gain",
-             "gain",
-             pct_text(numbers.gain_pct, 2) + (signal ? " %" : ""),
-             numbers.gain_pct,
-             {Role::text}},
-        Part{"zero", "zero", pct_text(numbers.zero_pct, 0) + " %", numbers.zero_pct, {Role::text}}};
-    const bool wide = x1 - x0 >= c.px(330);
-    const Font words = wide ? kSans15 : kSans13, digits = wide ? kMono15 : kMono13;
-    float x = x1;
-    for (const Part& part : parts) {
-        const float value = ui::text_width(c, part.value, digits), word = ui::text_width(c, part.word, words);
-        if (x - value - word - c.px(5) < x0 - 1) break;
-        ui::text_mid(c, {x, y1}, part.value, part.ink, digits, Anchor::right);
-        ui::copyable(c, fmt::format("value.{}.{}", part.id, which),
-                     {x - value, y1 - c.px(11), x, y1 + c.px(11)}, part.exact);
-        ui::text_mid(c, {x - value - c.px(5), y1}, part.word, {Role::muted}, words, Anchor::right);
-        x -= value + word + c.px(wide ? 21 : 14);
-    }
-    if (!layout.picture && x - x0 > c.px(44)) ui::text_mid(c, {x0, y1}, "scale", {Role::muted}, kSans13);
+    draw_numbers(c, which, {x0, plot.area.y1, x1, plot.area.y1 + c.px(kFoot + 2)}, !layout.picture);
     if (which == 0 && !layout.picture) {  // between the maps
         const float left = plot.to_px(layout.cells[0] + static_cast<double>(layout.cols), 0).x,
                     middle = (left + plot.to_px(layout.scales[1], 0).x) / 2;
@@ -170,9 +137,40 @@ void FourView::draw_heads(Context& c, const ui::PlotResult& plot, std::size_t wh
     }
 }
 
+// SQNR, gain, zero from the right; what has no room is left out.
+void FourView::draw_numbers(Context& c, std::size_t which, Rect line, bool scale) {
+    const Numbers& numbers = lab_->outcome->cast[which].numbers;
+    struct Part {
+        const char *id, *word;
+        std::string value;
+        double exact;
+        Color ink = {Role::text};
+    };
+    const char* const unit = std::isfinite(numbers.sqnr_db) ? " dB" : "";
+    const char* const percent = std::isnan(numbers.sqnr_db) ? "" : " %";
+    const std::array parts = {
+        Part{"sqnr", "SQNR", db_text(numbers.sqnr_db) + unit, numbers.sqnr_db, {Role::block, Tone::ink}},
+        Part{"gain", "gain", pct_text(numbers.gain_pct, 2) + percent, numbers.gain_pct},
+        Part{"zero", "zero", pct_text(numbers.zero_pct, 0) + " %", numbers.zero_pct}};
+    const bool wide = line.width() >= c.px(330);
+    const Font words = wide ? kSans15 : kSans13, digits = wide ? kMono15 : kMono13;
+    const float y = (line.y0 + line.y1) / 2;
+    float x = line.x1;
+    for (const Part& part : parts) {
+        const float value = ui::text_width(c, part.value, digits), word = ui::text_width(c, part.word, words);
+        if (x - value - word - c.px(5) < line.x0 - 1) break;
+        ui::text_mid(c, {x, y}, part.value, part.ink, digits, Anchor::right);
+        ui::copyable(c, fmt::format("value.{}.{}", part.id, which),
+                     {x - value, y - c.px(11), x, y + c.px(11)}, part.exact);
+        ui::text_mid(c, {x - value - c.px(5), y}, part.word, {Role::muted}, words, Anchor::right);
+        x -= value + word + c.px(wide ? 21 : 14);
+    }
+    if (scale && x - line.x0 > c.px(44)) ui::text_mid(c, {line.x0, y}, "scale", {Role::muted}, kSans13);
+}
+
 // The cells are one control: a press marks a block, arrow keys go to its neighbours.
 void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t which) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const TilesLayout layout = tiles_layout(o);
     const Tensor& tensor = o.tensor[which];
     const BlockCast& cast = o.cast[which];
@@ -180,11 +178,11 @@ void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t whic
                 to = plot.to_px(layout.cells[which] + static_cast<double>(layout.cols), 0);
     const Rect cells{from.x, from.y, to.x, to.y};
     const ui::Press press = ui::press(c, fmt::format("four.map.{}", which), cells, 0);
-    const std::size_t width = o.params.nvfp4() ? kBlock : 2 * kBlock;
-    const auto across = static_cast<int>(std::max<std::size_t>(layout.cols / width, 1));
+    const std::size_t width = o.block_width();
+    const auto across = static_cast<int>(o.blocks_across());
     const auto mark = [&](int index) {
-        if (index >= 0 && index < static_cast<int>(lab_.blocks_shown()))
-            set_field(lab_.fields(), fmt::format("block_index={}", index));
+        if (index >= 0 && index < static_cast<int>(o.blocks_shown()))
+            set(fmt::format("block_index={}", index));
     };
     if (press.hovered) {
         const auto cell = [](double at, std::size_t count) {
@@ -207,9 +205,9 @@ void FourView::draw_map(Context& c, const ui::PlotResult& plot, std::size_t whic
         const auto pressed = [](ui::Key key) { return ui::key_pressed(key) ? 1 : 0; };
         const int step = pressed(ui::Key::right) - pressed(ui::Key::left) +
                          across * (pressed(ui::Key::down) - pressed(ui::Key::up));
-        if (step != 0) mark(static_cast<int>(lab_.marked_index()) + step);
+        if (step != 0) mark(static_cast<int>(lab_->marked_index()) + step);
     }
-    const Marked marked = lab_.marked();
+    const Marked marked = lab_->marked();
     const double top = layout.height - static_cast<double>(marked.row),
                  left = layout.cells[which] + static_cast<double>(marked.col);
     const Point a = plot.to_px(left, top), b = plot.to_px(left + static_cast<double>(marked.width), top - 1);
@@ -225,7 +223,7 @@ void FourView::draw_problem(Context& c, Rect area) {
     ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(8)});
     ImGui::BeginChild("four.problem", {area.width(), area.height() - c.px(8)}, false,
                       ImGuiWindowFlags_NoScrollbar);
-    ui::warning(c, lab_.outcome().problem, kSans15);
+    ui::warning(c, lab_->outcome->problem, kSans15);
     ui::wrapped(c, "The figures below are of generated tensors.");
     ImGui::EndChild();
 }

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "core/base/units.h"
 #include "labs/lower/model.h"
+#include "labs/measured.h"
 
 namespace fp8lab::lower {
 namespace {
@@ -35,12 +35,15 @@ Verdict rescue(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
     double worst = 0;
     for (int l = 1; l <= 4; ++l) worst = std::max(worst, now.number(fmt::format("rel_l2_w_{}", l)));
-    const bool same = is(now, {{"network", "digits"}, {"smoothing", "off"}}) && plain_inputs(now);
-    const bool close = worst <= kMostRelL2, few = now.number("bits") <= kFewBits;
-    return {.conditions = {{"digits, no outliers, contrast 1, no smoothing", {}, same},
-                           {"every weight matrix within 10 % (relative L2)", percent(100 * worst), close},
-                           {"at most 4.6 bits per weight", {fmt::format("{:.2f}", now.number("bits"))}, few}},
-            .measured = same && close && few ? std::vector<double>{2} : std::vector<double>{}};
+    const double bits = now.number("bits");
+    return measured(
+        {.conditions = {{"digits, no outliers, contrast 1, no smoothing",
+                         {},
+                         is(now, {{"network", "digits"}, {"smoothing", "off"}}) && plain_inputs(now)},
+                        {"every weight matrix within 10 % (relative L2)", percent(100 * worst),
+                         worst <= kMostRelL2},
+                        {"at most 4.6 bits per weight", {fmt::format("{:.2f}", bits)}, bits <= kFewBits}}},
+        2);
 }
 
 // ---- L11.2
@@ -67,14 +70,14 @@ Verdict outlier_trap(const Trail& trail, const Prediction*) {
                 rescued || (with_outliers(*later) && later->text("smoothing") != "off" &&
                             later->number("accuracy_pct") >= kRescued_pct && same_formats(*failed, *later));
     }
-    const bool failed = trail.visited(fails), unmoved = trail.visited(does_not_notice);
     const auto now = percent(trail.now().number("accuracy_pct"));
-    return {.conditions = {{"digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or "
-                            "more, no smoothing: below 90 %",
-                            now, failed},
-                           {"another format, the same: 97 % or more", now, unmoved},
-                           {"the first one’s formats with smoothing: 96 % or more", now, rescued}},
-            .measured = failed && unmoved && rescued ? std::vector<double>{nvfp4} : std::vector<double>{}};
+    return measured(
+        {.conditions = {{"digits, weights and activations, dynamic scales, contrast 1, outliers ×64 or "
+                         "more, no smoothing: below 90 %",
+                         now, trail.visited(fails)},
+                        {"another format, the same: 97 % or more", now, trail.visited(does_not_notice)},
+                        {"the first one’s formats with smoothing: 96 % or more", now, rescued}}},
+        nvfp4);
 }
 
 // ---- L11.3
@@ -83,17 +86,16 @@ Verdict budget_game(const Trail& trail, const Prediction*) {
     const bool same =
         is(now, {{"network", "digits"}, {"lower", "both"}, {"act_scale", "dynamic"}, {"smoothing", "off"}}) &&
         plain_inputs(now);
-    const bool own = now.number("budget") >= kMostBits;
     const double bits = now.number("bits"), divergence = now.number("divergence");
-    const bool few = bits <= kBudgetBits, close = divergence <= kBudgetDivergence;
-    return {.conditions =
-                {{"digits, weights and activations, dynamic scales, no outliers, contrast 1, no smoothing",
-                  {},
-                  same},
-                 {"your own mix, without a budget", {}, own},
-                 {"at most 5.6 bits per weight", {fmt::format("{:.2f}", bits)}, few},
-                 {"divergence at most 0.006", {divergence_text(divergence)}, close}},
-            .measured = same && own && few && close ? std::vector<double>{1} : std::vector<double>{}};
+    return measured(
+        {.conditions =
+             {{"digits, weights and activations, dynamic scales, no outliers, contrast 1, no smoothing",
+               {},
+               same},
+              {"your own mix, without a budget", {}, now.number("budget") >= kMostBits},
+              {"at most 5.6 bits per weight", {fmt::format("{:.2f}", bits)}, bits <= kBudgetBits},
+              {"divergence at most 0.006", {divergence_text(divergence)}, divergence <= kBudgetDivergence}}},
+        1);
 }
 
 // ---- L11.4
@@ -105,17 +107,15 @@ Verdict out_of_range(const Trail& trail, const Prediction*) {
                                {"uniform", "e4m3"},
                                {"smoothing", "off"}}) &&
                       now.number("contrast") == 4 && now.number("outlier_ratio") == 1;
-    const bool batches = now.number("batches") == 4;
     const double accuracy = now.number("accuracy_pct");
-    return {.conditions = {{"digits, all weights and activations in E4M3, calibrated scales, contrast 4, no "
-                            "outliers, no smoothing",
-                            {},
-                            same},
-                           {"4 calibration batches", {now.text("batches")}, batches},
-                           {"96.5 % right answers or more", percent(accuracy), accuracy >= kInRange_pct}},
-            .measured = same && batches && accuracy >= kInRange_pct
-                            ? std::vector<double>{trail.start.number("saturated_pct_a_1")}
-                            : std::vector<double>{}};
+    return measured(
+        {.conditions = {{"digits, all weights and activations in E4M3, calibrated scales, contrast 4, no "
+                         "outliers, no smoothing",
+                         {},
+                         same},
+                        {"4 calibration batches", {now.text("batches")}, now.number("batches") == 4},
+                        {"96.5 % right answers or more", percent(accuracy), accuracy >= kInRange_pct}}},
+        trail.start.number("saturated_pct_a_1"));
 }
 
 // ---- L11.5
@@ -128,14 +128,13 @@ Verdict twice(const Trail& trail, const Prediction*) {
                                {"smoothing", "off"}}) &&
                       plain_inputs(now);
     const double accuracy = now.number("cascade_pct"), cost = now.number("cost");
-    const bool right = accuracy >= kCascade_pct, cheap = cost <= kCascadeCost;
-    return {.conditions = {{"digits, a cascade of MXFP4, then MXFP8, no outliers, contrast 1, no smoothing",
-                            {},
-                            same},
-                           {"97.3 % right answers or more", percent(accuracy), right},
-                           {"at most 0.6 of the work", {fmt::format("{:.3f}", cost)}, cheap}},
-            .measured = same && right && cheap ? std::vector<double>{now.number("repeated_pct")}
-                                               : std::vector<double>{}};
+    return measured(
+        {.conditions = {{"digits, a cascade of MXFP4, then MXFP8, no outliers, contrast 1, no smoothing",
+                         {},
+                         same},
+                        {"97.3 % right answers or more", percent(accuracy), accuracy >= kCascade_pct},
+                        {"at most 0.6 of the work", {fmt::format("{:.3f}", cost)}, cost <= kCascadeCost}}},
+        now.number("repeated_pct"));
 }
 
 // ---- L11.6: 16 GB, 32 layers, 8 KV heads of 128.
@@ -156,7 +155,7 @@ Verdict how_long(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> LowerLab::judges() const {
+std::span<const NamedJudge> Lower::judges() {
     static constexpr std::array kJudges = {NamedJudge{"rescue", rescue},
                                            NamedJudge{"outlier_trap", outlier_trap},
                                            NamedJudge{"budget_game", budget_game},

@@ -2,16 +2,15 @@
 // formats costs what, what the ranges of the inputs change, a cascade of two formats, and the KV cache.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/threads/job.h"
-#include "labs/lab.h"
 #include "labs/lower/model_outcome.h"
 #include "labs/lower/model_ranges.h"
+#include "labs/table/table_lab.h"
 
 namespace fp8lab::lower {
 
@@ -47,62 +46,59 @@ struct Params {
     KvCase kv_case() const;
 };
 
-class LowerLab final : public Lab {
-  public:
-    LowerLab();
-    const LabInfo& info() const override;
-    std::vector<Field> fields() override { return fields_of(params_); }
-    std::vector<Field> defaults() override { return fields_of(defaults_); }
-    void update() override;
-    std::vector<Figure> figures() const override;  // of the visible experiment
-    std::vector<std::string> figure_ids() const override;
-    Figure thumbnail() const override;
-    std::vector<Metric> metrics() const override;  // those of other experiments are NaN
-    std::span<const NamedJudge> judges() const override;
-    bool busy() const override;
-    void set_wake(std::function<void()> wake) override;
-    void reset() override;
+struct Lower {
+    static const LabInfo kInfo;
+    using Params = lower::Params;
+    std::vector<table::Row> rows(Params& params) const;
+    // "mix": "pareto"; "ranges": "outliers", "contrast", "saturated"; "cascade": "cascade", "cost", "margins"; "kv":
+    // "kv_memory", "kv_error".
+    static std::span<const table::Experiment<Lower>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&mixes, &ranges, &cascade, &kv, &outcome}; }
+    std::vector<table::MetricRow> common_metrics() const;  // of the mix
+    Figure thumbnail() const;
+    void settle();  // outliers and smoothing need relu
+    // "reveal": all mixes are drawn. "take_best": the best mix with at most the own one's bits.
+    bool perform(std::string_view action);
 
-    const Params& params() const { return params_; }
-    const Outcome& outcome() const { return outcome_; }
-    const CascadeSweep& cascade() const { return cascade_; }
     // The mixes of the present setup; null: not shown, or not computed yet.
     const Cloud* cloud() const;
-    bool shows(std::string_view experiment) const { return params_.experiment == experiment; }
-    // Whether a field belongs to the visible experiment; why it has no effect, as a sentence, else empty.
-    bool belongs(std::string_view field) const;
-    std::string why_not(std::string_view field) const;
     // Sets the chip of a layer (from 0); what the other layers have stays, whatever gave it to them.
     void choose(std::size_t layer, bool activation, std::string_view format);
     void take(const Mix& mix);  // as the fields of its layers
 
-  private:
-    static std::vector<Field> fields_of(Params& params);
-    // "reveal": all mixes are drawn. "take_best": the best mix with at most the own one's bits.
-    void perform(std::string_view action) override;
+    Params params;
+    table::Computed<CloudSpec, std::shared_ptr<const Cloud>> mixes{
+        "mix", [this] { return params.revealed ? std::optional(params.cloud()) : std::nullopt; },
+        [setup = std::shared_ptr<const Setup>()](const CloudSpec& spec) mutable {
+            return make_cloud(spec, setup);
+        }};
+    table::Computed<RangesSpec, Ranges> ranges{"ranges", [this] { return params.ranges(); },
+                                               [before = Ranges()](const RangesSpec& spec) mutable {
+                                                   return before = ranges_of(spec, std::move(before));
+                                               }};
+    table::Computed<CascadeSpec, CascadeSweep> cascade{
+        "cascade", [this] { return params.cascade(); },
+        [setup = std::shared_ptr<const Setup>()](const CascadeSpec& spec) mutable {
+            return cascade_sweep(spec, setup);
+        }};
+    table::Computed<KvCase, std::optional<KvErrors>> kv{"kv", [this] { return params.kv_case(); }, kv_errors};
+    table::Computed<MixRequest, Outcome> outcome{"", [this] { return mix_request(); }, MixMaker(),
+                                                 table::When::at_once};
 
-    Params params_, defaults_;  // defaults_: never changed
-    struct Request {
-        MixSpec spec;
-        std::shared_ptr<const Cloud> cloud;  // for a budget
-        bool operator==(const Request&) const = default;
-    };
-    std::optional<Request> asked_mix_;
-    std::optional<CloudSpec> asked_cloud_;
-    Job<Request, Outcome> mix_job_;
-    Job<CloudSpec, std::shared_ptr<const Cloud>> cloud_job_;
-    Outcome outcome_;
-    std::shared_ptr<const Cloud> cloud_;
-    std::optional<RangesSpec> asked_ranges_;
-    std::optional<CascadeSpec> asked_cascade_;
-    std::optional<KvCase> asked_kv_;
-    Job<RangesSpec, Ranges> ranges_job_;
-    Job<CascadeSpec, CascadeSweep> cascade_job_;
-    Job<KvCase, KvErrors> kv_job_;
-    Ranges ranges_;
-    CascadeSweep cascade_;
-    std::optional<KvErrors> kv_;
+  private:
+    MixRequest mix_request() const;
+    bool has_relu() const;  // between two layers
+    std::vector<Figure> mix_figures() const;
+    std::vector<Figure> range_figures() const;
+    std::vector<Figure> cascade_figures() const;
+    std::vector<Figure> kv_figures() const;
+    std::vector<table::MetricRow> cascade_metrics() const;
+    std::vector<table::MetricRow> kv_metrics() const;
+    bool has_cascade() const { return !cascade->at.empty(); }
+    bool has_kv() const { return kv->has_value(); }
 };
+using LowerLab = table::TableLab<Lower>;
 
 // The marks that the exercises ask for; percent of right answers, bits per weight, nats.
 inline constexpr double kMostRelL2 = 0.10, kFewBits = 4.6;                                   // L11.1

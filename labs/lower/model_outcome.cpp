@@ -115,7 +115,8 @@ Mix mix_of(const MixSpec& spec, std::size_t layers) {
     return mix;
 }
 
-Outcome MixMaker::operator()(const MixSpec& spec, const std::shared_ptr<const Cloud>& cloud) {
+Outcome MixMaker::operator()(const MixRequest& request) {
+    const auto& [spec, cloud] = request;
     setup_ = make_setup(spec.setup, setup_);
     const std::size_t n = setup_->network.layers.size();
     const MixSpec key = without_chips(spec);

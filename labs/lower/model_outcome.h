@@ -76,11 +76,15 @@ struct Outcome {
     std::size_t rows() const { return setup->x.rows; }
 };
 
+struct MixRequest {
+    MixSpec spec = {};
+    std::shared_ptr<const Cloud> cloud = {};  // for a budget; null where it is not known
+    bool operator==(const MixRequest&) const = default;
+};
 // Keeps what does not change from one state to the next.
 class MixMaker {
   public:
-    // `cloud`: for a budget; null where it is not known.
-    Outcome operator()(const MixSpec& spec, const std::shared_ptr<const Cloud>& cloud);
+    Outcome operator()(const MixRequest& request);
 
   private:
     std::shared_ptr<const Setup> setup_;

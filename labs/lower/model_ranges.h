@@ -71,6 +71,7 @@ inline constexpr std::array kKvPresets = {KvPreset{"8b", "32 layers, 8 KV heads 
 struct KvSpec {
     std::string model = "8b", cache = "bf16";  // "bf16", "fp8", "nvfp4", "pressure"
     double gigabytes = 16;                     // 10^9 bytes
+    double bytes() const { return gigabytes * 1e9; }
     const KvShape& shape() const;
 };
 // The bytes of the cache; for "pressure" those when every token is in NVFP4.

@@ -213,10 +213,8 @@ Figure margins_figure(const CascadeSweep& sweep, double tau) {
 }
 
 std::string kv_title(const KvSpec& spec) {
-    constexpr double kGB = 1e9;
     const auto tokens = [&](const char* cache) {
-        return group_thousands(
-            static_cast<std::int64_t>(kv_tokens(spec.gigabytes * kGB, kv_bytes(spec, cache))));
+        return group_thousands(static_cast<std::int64_t>(kv_tokens(spec.bytes(), kv_bytes(spec, cache))));
     };
     return fmt::format("{} GB hold {} tokens in BF16, {} in FP8, {} in NVFP4",
                        screen_number(spec.gigabytes, 3), tokens("bf16"), tokens("fp8"), tokens("nvfp4"));
@@ -232,7 +230,7 @@ Figure kv_memory_figure(const KvSpec& spec) {
     for (const auto& [cache, label, role] :
          {std::tuple{"bf16", "BF16", Role::bf16}, std::tuple{"fp8", "FP8", Role::e4m3},
           std::tuple{"nvfp4", "NVFP4", Role::block}}) {
-        const double bytes = kv_bytes(spec, cache), tokens = kv_tokens(spec.gigabytes * kGB, bytes);
+        const double bytes = kv_bytes(spec, cache), tokens = kv_tokens(spec.bytes(), bytes);
         lowest = std::min(lowest, bytes * kFewest / kGB);
         figure.line(label, data({kFewest, kMost}), data({bytes * kFewest / kGB, bytes * kMost / kGB}),
                     {.color = {role},
@@ -241,7 +239,7 @@ Figure kv_memory_figure(const KvSpec& spec) {
         figure.scatter(fmt::format("##{}", cache), data({tokens}), data({spec.gigabytes}),
                        {.color = {role}, .marker = Marker::disc, .marker_size = 5, .in_legend = false});
     }
-    const double fp8 = kv_bytes(spec, "fp8"), fp4 = kv_bytes(spec, "nvfp4"), budget = spec.gigabytes * kGB;
+    const double fp8 = kv_bytes(spec, "fp8"), fp4 = kv_bytes(spec, "nvfp4"), budget = spec.bytes();
     if (spec.cache == "pressure")
         figure.line("pressure", data({kFewest, budget / fp8, budget / fp4, kMost}),
                     data({fp8 * kFewest / kGB, spec.gigabytes, spec.gigabytes, fp4 * kMost / kGB}),

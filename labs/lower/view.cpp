@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/choose.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower {
@@ -22,7 +23,7 @@ constexpr float kLeastFigure = 208;
 }  // namespace
 
 void LowerView::stage(Context& c, Rect area) {
-    if (lab_.outcome().layers.empty()) return;
+    if (lab_->outcome->layers.empty()) return;
     if (lab_.shows("cascade")) return draw_cascade(c, area);
     if (lab_.shows("kv")) return draw_kv(c, area);
     draw_mix(c, area);
@@ -30,7 +31,7 @@ void LowerView::stage(Context& c, Rect area) {
 
 // The figures of mix or ranges over the two tables.
 void LowerView::draw_mix(Context& c, Rect area) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const float layers = kTitles + kHeads + 34 * static_cast<float>(std::min(o.layers.size(), kMostRows)),
                 outputs = kTitles + kHeads + 4 * 30;
     const float both = layers + outputs + 2 * kGap, height = area.height() / c.scale;
@@ -48,11 +49,7 @@ void LowerView::draw_mix(Context& c, Rect area) {
         return;
     }
     static const std::array<std::string, 2> kParts = {"Layers", "Outputs"};
-    const float wide = c.px(190);
-    ImGui::SetCursorScreenPos({area.x1 - wide, split});
-    ImGui::BeginChild("lower.switch", {wide, c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
-    ui::segmented(c, "lower.part", kParts, part_);
-    ImGui::EndChild();
+    ui::corner_switch(c, "lower.part", {area.x1, split}, 190, kParts, part_);
     below.y0 += c.px(38);
     if (part_ == 0)
         draw_layers(c, below, 30);
@@ -74,7 +71,7 @@ void LowerView::draw_pareto(Context& c, const Figure& figure, Rect area) {
 void LowerView::choose_format(Context& c, const Figure& figure, const ui::PlotResult& plot) {
     const auto format_of = [&](const ui::PlotResult::Hit& hit) -> const OutputRow* {
         const std::string& name = figure.series[hit.series].name;
-        const auto& rows = lab_.outcome().uniforms;
+        const auto& rows = lab_->outcome->uniforms;
         const auto row = std::ranges::find_if(
             rows, [&](const OutputRow& one) { return name == fmt::format("##{}", one.format->id); });
         return row == rows.end() ? nullptr : &*row;
@@ -94,7 +91,7 @@ void LowerView::choose_format(Context& c, const Figure& figure, const ui::PlotRe
 
 // The mix under the pointer: its formats; a click takes it.
 void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult& plot) {
-    const Cloud* cloud = lab_.cloud();
+    const Cloud* cloud = lab_->cloud();
     if (!cloud || !plot.hovered) return;
     if (plot.nearest && figure.series[plot.nearest->series].name.starts_with("##"))
         return;  // choose_format()
@@ -111,7 +108,7 @@ void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult
     }
     if (best >= c.px(kReach)) return;
     const Mix mix = cloud->mix(nearest);
-    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && !upper_.drag.active) lab_.take(mix);
+    if (ImGui::IsMouseReleased(ImGuiMouseButton_Left) && !upper_.drag.active) lab_->take(mix);
     ImGui::SetCursorScreenPos({mouse.x - 1, mouse.y - 1});
     ImGui::Dummy({2, 2});
     ui::tooltip(c, mix_words(mix),
@@ -121,14 +118,12 @@ void LowerView::draw_dots(Context& c, const Figure& figure, const ui::PlotResult
 
 // The own mix as a knob: dragged along x it sets the budget.
 Rect LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     const double bits = std::clamp(o.own.bits, plot.extents.x.lo, plot.extents.x.hi);
     const double own = std::max(o.own.score.divergence, plot.extents.y.lo);
     const Point at = plot.to_px(bits, own);
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({at.x, at.y}, c.px(11.5F), c.color(Role::text));
-    list.AddCircleFilled({at.x, at.y}, c.px(10), c.color(Role::surface));
-    list.AddCircleFilled({at.x, at.y}, c.px(8), c.color(Role::text));
+    ImGui::GetWindowDrawList()->AddCircleFilled({at.x, at.y}, c.px(11.5F), c.color(Role::text));
+    ui::knob(c, at, 8);
     const float reach = c.px(13);
     const Rect knob{at.x - reach, at.y - reach, at.x + reach, at.y + reach};
     const ui::Press press = ui::press(c, "lower.mix", knob, 13);
@@ -141,21 +136,20 @@ Rect LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
     double budget = 0;
     if (press.held && ImGui::IsMouseDragging(ImGuiMouseButton_Left, c.px(3)))
         budget = plot.x_at(ImGui::GetIO().MousePos.x);
-    else if (press.focused && (ui::key_pressed(ui::Key::left) || ui::key_pressed(ui::Key::right)))
-        budget =
-            std::min(lab_.params().budget, bits + kStep) + (ui::key_pressed(ui::Key::left) ? -1 : 1) * kStep;
+    else if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
+        budget = std::min(lab_->params.budget, bits + kStep) + arrows * kStep;
     if (budget > 0) set(fmt::format("budget={:.2f}", std::clamp(budget, 4.01, kMostBits)));
     return knob;
 }
 
 std::vector<std::pair<std::string, std::string>> LowerView::status() const {
-    const Outcome& o = lab_.outcome();
+    const Outcome& o = *lab_->outcome;
     if (!o.setup) return {};
     return {{"model", o.setup->subject->name}, {"data", o.setup->subject->data.name}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<LowerView>(dynamic_cast<LowerLab&>(lab));
+    return std::make_unique<LowerView>(static_cast<LowerLab&>(lab));
 }
 
 }  // namespace fp8lab::lower

@@ -6,18 +6,17 @@
 #include <vector>
 
 #include "labs/lower/model.h"
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 
 namespace fp8lab::lower {
 
 inline constexpr std::size_t kMostRows = 6;  // of the layers over the outputs; more scroll
 
-class LowerView final : public LabView {
+class LowerView final : public table::TableView<Lower> {
   public:
-    explicit LowerView(LowerLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
 
   private:
@@ -38,25 +37,23 @@ class LowerView final : public LabView {
     void draw_kv(ui::Context& context, Rect area);
     // A press or a drag over the plot, and arrow keys, set a field to the value of x.
     void draw_cursor(ui::Context& context, const ui::PlotResult& plot, std::string_view field, double step);
-    // view_tables.cpp: both draw from the top of `area` and return where they end.
-    float draw_tables(ui::Context& context, Rect area);
+    // view_tables.cpp: both draw from the top of `area`; returned is where the layers end.
+    void draw_tables(ui::Context& context, Rect area);
     float draw_layers(ui::Context& context, Rect area, float row);
-    float draw_outputs(ui::Context& context, Rect area, float row);
+    void draw_layer(ui::Context& context, std::size_t layer, Rect line);
+    void draw_outputs(ui::Context& context, Rect area, float row);
     void draw_chip(ui::Context& context, std::size_t layer, bool activation, Rect cell);
     // view_panel.cpp
-    void draw_field(ui::Context& context, const Field& field, const Field& default_field);
-    bool draw_more(ui::Context& context);
+    std::string more_words() const override;
+    bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
+    void draw_below(ui::Context& context, float width) override;
     void draw_headline(ui::Context& context);
     void draw_neighbours(ui::Context& context, float width);
-    void draw_buttons(ui::Context& context, float width);
+    void draw_buttons(ui::Context& context);
 
-    void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
-
-    LowerLab& lab_;
     ui::PlotState upper_, left_, right_, third_;
     int part_ = 0;     // on a low stage: the layers or the outputs
     int picture_ = 0;  // on a narrow stage: the left or the right figure
-    bool more_open_ = false;
 };
 
 }  // namespace fp8lab::lower

@@ -12,55 +12,28 @@
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::lower {
-namespace {
-
 using ui::Context;
 
-}  // namespace
-
-// A field without an effect stays where it is, dead, and says why.
-void LowerView::draw_field(Context& c, const Field& field, const Field& default_field) {
-    const std::string why = lab_.why_not(field.info.name);
-    if (why.empty()) {
-        ui::edit(c, field, &default_field);
-        return;
-    }
-    if (ui::withheld(c, field)) return;
-    const Rect row = ui::next_area(c, 24);
-    const float y = (row.y0 + row.y1) / 2;
-    ui::text_mid(c, {row.x0, y}, field.info.label, {Role::muted, Tone::ink, 0.6F}, kSans13);
-    ui::text_mid(c, {row.x1, y}, "no effect now", {Role::muted, Tone::ink, 0.6F}, kSans13, Anchor::right);
-    ui::advance(row);
-    ui::tooltip(c, field.info.label, why);
+// A field without an effect says why in its tooltip.
+bool LowerView::draw_own(Context& c, const table::Row& row, const Field&) {
+    if (row.why_not.empty()) return false;
+    const Rect line = ui::next_area(c, 24);
+    const float y = (line.y0 + line.y1) / 2;
+    const Color ink{Role::muted, Tone::ink, 0.6F};
+    ui::text_mid(c, {line.x0, y}, row.field.info.label, ink, kSans13);
+    ui::text_mid(c, {line.x1, y}, "no effect now", ink, kSans13, Anchor::right);
+    ui::advance(line);
+    ui::tooltip(c, row.field.info.label, row.why_not);
+    return true;
 }
 
-void LowerView::explore(Context& c, float width) {
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    const Field& switched = fields.front();
-    if (switched.choices.size() > 1 && !ui::withheld(c, switched)) {
-        std::vector<std::string> labels;
-        int selected = 0;
-        for (const Choice& choice : switched.choices) {
-            if (choice.id == lab_.params().experiment) selected = static_cast<int>(labels.size());
-            labels.push_back(choice.label);
-        }
-        if (ui::segmented(c, "experiment", labels, selected))
-            set("experiment=" + switched.choices.at(static_cast<std::size_t>(selected)).id);
-        ImGui::Dummy({0, c.px(2)});
-    }
-    const auto draw = [&](bool more) {
-        for (std::size_t i = 1; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (info.hidden || info.more != more || !lab_.belongs(info.name)) continue;
-            if (info.name == "file" && lab_.params().network != "own") continue;
-            draw_field(c, fields[i], default_fields[i]);
-        }
-    };
-    draw(false);
-    if (lab_.shows("ranges"))
-        draw(true);  // what this experiment is about
-    else if (draw_more(c))
-        draw(true);
+std::string LowerView::more_words() const {
+    return lab_.shows("kv")        ? "seed"
+           : lab_.shows("cascade") ? "outliers, smoothing, contrast"
+                                   : "scales, calibration, outliers, smoothing";
+}
+
+void LowerView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_headline(c);
     if (lab_.shows("kv")) return;
@@ -69,53 +42,36 @@ void LowerView::explore(Context& c, float width) {
         return;
     }
     draw_neighbours(c, width);
-    if (lab_.shows("mix")) draw_buttons(c, width);
+    if (lab_.shows("mix")) draw_buttons(c);
     ui::wrapped(
-        c, lab_.outcome().setup->subject->random_inputs
+        c, lab_->outcome->setup->subject->random_inputs
                ? "The weights are yours; their inputs are drawn from N(0, 1)."
                : "Emulated: hardware multiplies NVFP4 only by FP4, and widens weights of 4 bits before it "
                  "multiplies them by 8. Layers do not add up: errors can cancel.");
 }
 
-// The line that opens the second tier; true while it is open.
-bool LowerView::draw_more(Context& c) {
-    const char* more = lab_.shows("kv")        ? "More: seed"
-                       : lab_.shows("cascade") ? "More: outliers, smoothing, contrast"
-                                               : "More: scales, calibration, outliers, smoothing";
-    const Rect row = ui::next_area(c, 24);
-    const ui::Press press = ui::press(c, "lower.more", row);
-    if (press.clicked) more_open_ = !more_open_;
-    const Color ink{press.hovered ? Role::text : Role::muted};
-    const float y = (row.y0 + row.y1) / 2;
-    ui::chevron(c, {row.x0 + c.px(5), y}, more_open_ ? ui::Direction::down : ui::Direction::right, ink);
-    ui::text_mid(c, {row.x0 + c.px(20), y}, more, ink, kSans13);
-    ui::advance(row);
-    return more_open_;
-}
-
 void LowerView::draw_headline(Context& c) {
-    const OutputRow& own = lab_.outcome().own;
-    const CascadeSweep& sweep = lab_.cascade();
-    const Params& p = lab_.params();
-    constexpr double kGB = 1e9;
+    const OutputRow& own = lab_->outcome->own;
+    const CascadeSweep& sweep = *lab_->cascade;
+    const Params& p = lab_->params;
     double value = own.bits;
     std::string words = fmt::format("{:.2f}", value), of = "bits per weight, scales included";
-    if (lab_.shows("ranges") && lab_.outcome().setup->network.classifies) {
+    if (lab_.shows("ranges") && lab_->outcome->setup->network.classifies) {
         value = own.score.accuracy_pct;
         words = fmt::format("{:.2f} %", value), of = "right answers of your mix";
     } else if (lab_.shows("cascade")) {
         value = sweep.at.empty() ? std::nan("") : sweep.with(p.tau).accuracy_pct;
         words = std::isnan(value) ? "–" : fmt::format("{:.2f} %", value), of = "right answers of the cascade";
     } else if (lab_.shows("kv")) {
-        value = kv_tokens(p.kv.gigabytes * kGB, kv_bytes(p.kv, p.kv.cache));
+        value = kv_tokens(p.kv.bytes(), kv_bytes(p.kv, p.kv.cache));
         words = group_thousands(static_cast<std::int64_t>(value)), of = "tokens in the budget";
     }
     ui::headline(c, "lower.result", {words, of, value});
 }
 
 void LowerView::draw_neighbours(Context& c, float width) {
-    const Outcome& o = lab_.outcome();
-    const Cloud* cloud = lab_.cloud();
+    const Outcome& o = *lab_->outcome;
+    const Cloud* cloud = lab_->cloud();
     if (!cloud || cloud->all.points.empty()) return;
     const Neighbours near = neighbours_of(cloud->all.points, o.own.bits, o.own.score.divergence);
     if (near.count == 0) return;
@@ -143,9 +99,8 @@ void LowerView::draw_neighbours(Context& c, float width) {
     ui::table_end(c, columns);
 }
 
-void LowerView::draw_buttons(Context& c, float) {
-    const bool shown = lab_.params().revealed;
-    if (!shown) {
+void LowerView::draw_buttons(Context& c) {
+    if (!lab_->params.revealed) {
         if (ui::button(c, "lower.reveal", "Show all mixes", {.width = -1})) lab_.act("reveal");
         ui::tooltip(
             c, "Show all mixes",
@@ -153,8 +108,8 @@ void LowerView::draw_buttons(Context& c, float) {
             "through them. Exercise 3 is better without.");
         return;
     }
-    if (!lab_.cloud()) return;
-    const bool greedy = lab_.cloud()->is_greedy();
+    if (!lab_->cloud()) return;
+    const bool greedy = lab_->cloud()->is_greedy();
     if (ui::button(c, "lower.take_best",
                    greedy ? "Take the greedy mix with these bits" : "Take the best with these bits",
                    {.width = -1}))

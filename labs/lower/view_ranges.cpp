@@ -35,11 +35,7 @@ void name_lines(Context& c, const Figure& figure, const ui::PlotResult& plot, fl
         const float end = std::clamp(y, plot.area.y0, plot.area.y1);
         names.push_back({end, end, series.name, series.style});
     }
-    std::ranges::sort(names, {}, &Name::y);
-    const float pitch = c.px(16);
-    for (std::size_t i = 1; i < names.size(); ++i) names[i].y = std::max(names[i].y, names[i - 1].y + pitch);
-    for (std::size_t i = names.size(); i-- > 0;)
-        names[i].y = std::min(names[i].y, i + 1 < names.size() ? names[i + 1].y - pitch : plot.area.y1);
+    ui::move_apart(names, c.px(16), plot.area.y0, plot.area.y1);
     constexpr float kLeader = 14, kMark = 10;
     ui::ImGuiCanvas canvas(c);
     for (const Name& name : names) {
@@ -85,10 +81,7 @@ void LowerView::draw_ranges(Context& c, Rect area) {
         right{middle + c.px(kBetweenHalves), area.y0, area.x1, area.y1};
     if (narrow) {
         static const std::array<std::string, 2> kPictures = {"Outliers", "Contrast"};
-        ImGui::SetCursorScreenPos({area.x1 - c.px(200), area.y0});
-        ImGui::BeginChild("lower.pictures", {c.px(200), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
-        ui::segmented(c, "lower.picture", kPictures, picture_);
-        ImGui::EndChild();
+        ui::corner_switch(c, "lower.picture", {area.x1, area.y0}, 200, kPictures, picture_);
         left = right = {area.x0, area.y0 + c.px(38), area.x1, area.y1};
     }
     const float names = c.px(114);
@@ -135,51 +128,41 @@ void LowerView::draw_cascade(Context& c, Rect area) {
                      {.interactive = false, .y_tick_width = 44, .title_height = i == 0 ? 28.0F : 0.0F});
         if (i == 0) first = plot;
     }
-    if (lab_.cascade().at.empty()) return;
+    if (lab_->cascade->at.empty()) return;
     draw_cursor(c, first, "tau", 0.01);
-    const float x = first.to_px(lab_.params().tau, first.extents.y.lo).x,
+    const float x = first.to_px(lab_->params.tau, first.extents.y.lo).x,
                 y = (first.area.y0 + first.area.y1) / 2;
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddCircleFilled({x, y}, c.px(10), c.color(Role::surface));
-    list.AddCircleFilled({x, y}, c.px(8), c.color(Role::text));
+    ui::knob(c, {x, y}, 8);
     if (!narrow) draw_speed_up(c, {left.x1 + c.px(32), area.y0, area.x1, area.y1});
 }
 
 // The notebook's arithmetic of an average speed-up beside ours.
 void LowerView::draw_speed_up(Context& c, Rect area) {
-    const CascadeSweep& sweep = lab_.cascade();
-    const Cascade now = sweep.with(lab_.params().tau);
-    float y = ui::heading(c, "What an average speed-up assumes", area) + c.px(6);
-    const auto note = [&](std::string_view words) {
-        for (const std::string_view line : ui::wrap_lines(c, words, kSans13, area.width())) {
-            ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
-            y += c.px(20);
-        }
-        y += c.px(6);
+    const CascadeSweep& sweep = *lab_->cascade;
+    const Cascade now = sweep.with(lab_->params.tau);
+    const auto rest = [&](float y) { return Rect{area.x0, y, area.x1, area.y1}; };
+    const auto note = [&](std::string_view words, float y) {
+        return ui::paragraph(c, words, rest(y)) + c.px(6);
     };
-    const auto row = [&](const std::string& words, const std::string& value, bool strong = false) {
-        ui::hline(c, area.x0, area.x1, y, {Role::line});
-        ui::text_mid(c, {area.x0, y + c.px(15)}, words, {Role::text}, strong ? kBold13 : kSans13);
-        ui::text_mid(c, {area.x1, y + c.px(15)}, value, {Role::text}, strong ? kMonoBold13 : kMono13,
-                     Anchor::right);
-        y += c.px(30);
+    const auto row = [&](const std::string& words, const std::string& value, float y, bool strong = false) {
+        return ui::row(c, {words, value, {Role::text}, strong}, rest(y), c.px(30));
     };
     const double e = now.repeated_pct / 100;
-    row("rows repeated, e", fmt::format("{:.2f} %", now.repeated_pct));
-    row("cost, low = 0.5", fmt::format("{:.3f}", now.cost), true);
-    row("work saved", fmt::format("{:.1f} %", 100 * (1 - now.cost)));
+    float y = ui::heading(c, "What an average speed-up assumes", area) + c.px(6);
+    y = row("rows repeated, e", fmt::format("{:.2f} %", now.repeated_pct), y);
+    y = row("cost, low = 0.5", fmt::format("{:.3f}", now.cost), y, true);
+    y = row("work saved", fmt::format("{:.1f} %", 100 * (1 - now.cost)), y);
     ui::hline(c, area.x0, area.x1, y, {Role::line});
-    y += c.px(8);
-    note(
-        "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheet of the B200. No time is measured "
-        "here.");
-    y = ui::heading(c, "1 / (1/7 + e/2)", {area.x0, y + c.px(8), area.x1, area.y1}) + c.px(6);
-    note("A chapter of a course counts FP4 as 7 times and FP8 as 2 times as fast as FP16.");
-    row("with this e", fmt::format("{:.1f}×", 1 / (1.0 / 7 + e / 2)), true);
-    row("its 4× needs e =", "21 %");
+    y = note(
+        "0.5: FP4 has twice the rate of FP8 on NVIDIA’s data sheet of the B200. No time is measured here.",
+        y + c.px(8));
+    y = ui::heading(c, "1 / (1/7 + e/2)", rest(y + c.px(8))) + c.px(6);
+    y = note("A chapter of a course counts FP4 as 7 times and FP8 as 2 times as fast as FP16.", y);
+    y = row("with this e", fmt::format("{:.1f}×", 1 / (1.0 / 7 + e / 2)), y, true);
+    y = row("its 4× needs e =", "21 %", y);
     ui::hline(c, area.x0, area.x1, y, {Role::line});
-    y += c.px(8);
-    note("Scales are dynamic, and per-tensor scales are those of the whole test set in both passes.");
+    note("Scales are dynamic, and per-tensor scales are those of the whole test set in both passes.",
+         y + c.px(8));
 }
 
 void LowerView::draw_kv(Context& c, Rect area) {
@@ -201,17 +184,11 @@ void LowerView::draw_kv(Context& c, Rect area) {
     draw(figures[1], "lower.kv_error", left_, {error.x0, error.y0, error.x1, error.y1 - c.px(26)});
     ui::text_at(c, {error.x0, error.y1 - c.px(4)}, label, {Role::muted}, kSans13);
     if (narrow) return;
-    float y = area.y1 - c.px(44);
-    for (const std::string_view line : ui::wrap_lines(c,
-                                                      "Bytes per token = 2 × layers × KV heads × head size × "
-                                                      "bits / 8; FP8 has one scale per tensor, NVFP4 one "
-                                                      "E4M3 scale per 16 values. The errors are of one head "
-                                                      "with 2 048 random keys: how sharp real attention is, "
-                                                      "L13 shows.",
-                                                      kSans13, area.width())) {
-        ui::text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
-        y += c.px(20);
-    }
+    ui::paragraph(c,
+                  "Bytes per token = 2 × layers × KV heads × head size × bits / 8; FP8 has one scale per "
+                  "tensor, NVFP4 one E4M3 scale per 16 values. The errors are of one head with 2 048 random "
+                  "keys: how sharp real attention is, L13 shows.",
+                  {area.x0, area.y1 - c.px(44), area.x1, area.y1});
 }
 
 }  // namespace fp8lab::lower

@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 
-#include "core/base/units.h"
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -23,15 +22,34 @@ std::string pct_text(double pct) {
     if (pct == 0) return "0";
     return fmt::format("{:.{}f}", pct, pct < 10 ? 2 : 1);
 }
+std::string share_text(double pct) { return fmt::format("{:.1f}", pct); }
 
-// Right edges of the columns of the layers, as shares of the width; 0: no room for it.
+// Where what is no number stands in the table of layers, as shares of the width. Chips: their left edges and width.
 struct LayerColumns {
-    float number = 0, shape, share, w, a, chip, bar, bar_end, value, under_w, under_a, db_w, db_a;
+    float shape, w, a, chip, bar, bar_end;
 };
-LayerColumns columns_of(float width, float scale) {
-    if (width >= 760 * scale)
-        return {0, .028F, .180F, .200F, .345F, .133F, .490F, .640F, .715F, .792F, .848F, .915F, 1};
-    return {0, .034F, .215F, .240F, .440F, .185F, .645F, .760F, .870F, 0, 0, 0, 1};
+constexpr LayerColumns kWideLayers = {.028F, .200F, .345F, .133F, .490F, .640F},
+                       kNarrowLayers = {.034F, .240F, .440F, .185F, .645F, .760F};
+
+// A number of a layer.
+struct LayerNumber {
+    const char *head, *term;  // term: of the glossary
+    const char* name;         // of its copy
+    float wide, narrow;       // its right edge, as a share of the width; 0: no room for it
+    double LayerRow::*value;
+    std::string (*text)(double);
+};
+constexpr std::array<LayerNumber, 6> kNumbers = {
+    {{"% of weights", "", "share", .180F, .215F, &LayerRow::share_pct, share_text},
+     {"", "", "sensitivity", .715F, .870F, &LayerRow::sensitivity, divergence_text},
+     {"W %", "underflow", "under_w", .792F, 0, &LayerRow::underflow_pct_w, pct_text},
+     {"A %", "underflow", "under_a", .848F, 0, &LayerRow::underflow_pct_a, pct_text},
+     {"dB W", "sqnr", "db_w", .915F, 0, &LayerRow::sqnr_db_w, db_text},
+     {"dB A", "sqnr", "db_a", 1, 1, &LayerRow::sqnr_db_a, db_text}}};
+
+bool is_wide(const Context& c, Rect area) { return area.width() >= c.px(760); }
+float right_edge(const Context& c, const LayerNumber& number, Rect area) {
+    return area.x0 + (is_wide(c, area) ? number.wide : number.narrow) * area.width();
 }
 
 void number_at(Context& c, float right, float y, const std::string& words, const std::string& name,
@@ -42,23 +60,92 @@ void number_at(Context& c, float right, float y, const std::string& words, const
     ui::copyable(c, "value." + name, {right - reach, y - c.px(11), right, y + c.px(11)}, value);
 }
 
+void draw_layer_heads(Context& c, const Outcome& o, Rect area) {
+    const bool wide = is_wide(c, area);
+    const LayerColumns& at = wide ? kWideLayers : kNarrowLayers;
+    const auto x = [&](float share) { return area.x0 + share * area.width(); };
+    const float upper = area.y0 + c.px(1), y = area.y0 + c.px(34);
+    ui::text_at(c, {area.x0, area.y0}, layers_title(o), {Role::text}, kBold15);
+    if (wide) {
+        ui::text_at(c, {x(kNumbers[3].wide), upper}, "underflow", {Role::muted}, kSans13, Anchor::right);
+        ui::text_at(c, {x(kNumbers[5].wide), upper}, "SQNR", {Role::muted}, kSans13, Anchor::right);
+    }
+    const auto words = [&](float from, std::string_view text) {
+        ui::text_mid(c, {from, y}, text, {Role::muted}, kSans13);
+    };
+    words(area.x0, "layer");
+    words(x(at.w) + c.px(4), "W");
+    words(x(at.a) + c.px(4), "A");
+    words(x(at.bar), fmt::format("{} alone in {}", wide ? "divergence," : "",
+                                 find_low_format(o.spec.probe, "probe").label));
+    for (const LayerNumber& number : kNumbers) {
+        const Point place{right_edge(c, number, area), y};
+        if (*number.term == '\0')
+            ui::text_mid(c, place, number.head, {Role::muted}, kSans13, Anchor::right);
+        else if (wide || number.narrow > 0)
+            ui::head(c, place, number.head, number.term);
+    }
+}
+
+// A number of the outputs.
+struct OutputColumn {
+    const char* words;
+    float at;  // its right edge, as a share of the width
+    bool in_narrow;
+    int digits;                         // after the point; -1: those of a divergence
+    double (*value)(const OutputRow&);  // NaN: there is none
+};
+constexpr std::array<OutputColumn, 8> kOutputs = {
+    {{"bits", .285F, true, 2, [](const OutputRow& row) { return row.bits; }},
+     {"KB", .365F, false, 1, [](const OutputRow& row) { return row.kb; }},
+     {"divergence", .485F, true, -1, [](const OutputRow& row) { return row.score.divergence; }},
+     {"accuracy", .59F, true, 2, [](const OutputRow& row) { return row.score.accuracy_pct; }},
+     {"changed", .69F, true, 0,
+      [](const OutputRow& row) {
+          const bool answers = !std::isnan(row.score.accuracy_pct);
+          return answers ? static_cast<double>(row.score.changed) : row.score.accuracy_pct;
+      }},
+     {"mean error", .79F, false, 3, [](const OutputRow& row) { return row.score.mean_abs; }},
+     {"max error", .885F, false, 2, [](const OutputRow& row) { return row.score.max_abs; }},
+     {"relative %", 1, true, 1, [](const OutputRow& row) { return row.score.relative_pct; }}}};
+
+void draw_output(Context& c, const OutputRow& row, const std::string& name, bool wide, Rect line) {
+    const float middle = (line.y0 + line.y1) / 2;
+    ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
+    const Font font = row.format ? kSans13 : kBold13;
+    const float room = kOutputs[0].at * line.width() - ui::text_width(c, "00.00", kMono13) - c.px(8);
+    const bool fits = !row.format || ui::text_width(c, name, font) <= room;
+    ui::text_mid(c, {line.x0, middle}, fits ? name : std::string(row.format->label),
+                 row.format ? Color{row.format->role, Tone::ink} : Color{Role::text}, font);
+    for (std::size_t i = 0; i < kOutputs.size(); ++i) {
+        const OutputColumn& column = kOutputs.at(i);
+        if (!wide && !column.in_narrow) continue;
+        const double value = column.value(row);
+        const std::string words = column.digits < 0   ? divergence_text(value)
+                                  : std::isnan(value) ? "–"
+                                                      : fmt::format("{:.{}f}", value, column.digits);
+        number_at(c, line.x0 + column.at * line.width(), middle, words, fmt::format("output.{}.{}", name, i),
+                  value);
+    }
+}
+
 }  // namespace
 
-float LowerView::draw_tables(Context& c, Rect area) {
+void LowerView::draw_tables(Context& c, Rect area) {
     constexpr float kLayers = 46 + 34 * static_cast<float>(kMostRows);  // with its heads
     const float end =
         draw_layers(c, {area.x0, area.y0, area.x1, std::min(area.y1, area.y0 + c.px(kLayers))}, 34);
-    return draw_outputs(c, {area.x0, end + c.px(14), area.x1, area.y1}, 30);
+    draw_outputs(c, {area.x0, end + c.px(14), area.x1, area.y1}, 30);
 }
 
 void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect cell) {
-    const Mix& mix = lab_.outcome().mix;
+    const Mix& mix = lab_->outcome->mix;
     const LowFormat& format = *(activation ? mix.activations : mix.weights)[layer];
     const std::string name = fmt::format("{}{}", activation ? "a" : "w", layer + 1);
     const std::string field = layer < kLayerFields ? name : activation ? "a_more" : "w_more";
     const Color ink{format.role, Tone::ink};
     const bool dead =
-        (activation && !lab_.params().both()) || std::ranges::find(c.locked, field) != c.locked.end();
+        (activation && !lab_->params.both()) || std::ranges::find(c.locked, field) != c.locked.end();
     const Rect area = ui::inset(cell, c.px(4));
     if (dead) {
         ui::text_mid(c, {area.x0 + c.px(4), (area.y0 + area.y1) / 2}, format.label, ink, kMono13);
@@ -73,82 +160,28 @@ void LowerView::draw_chip(Context& c, std::size_t layer, bool activation, Rect c
         labels.emplace_back(choice->label);
     }
     if (ui::cell_menu(c, "lower." + name, area, format.label, ink, labels, selected))
-        lab_.choose(layer, activation, known.at(static_cast<std::size_t>(selected))->id);
+        lab_->choose(layer, activation, known.at(static_cast<std::size_t>(selected))->id);
 }
 
 float LowerView::draw_layers(Context& c, Rect area, float row) {
-    const Outcome& o = lab_.outcome();
-    const float width = area.width();
-    const LayerColumns at = columns_of(width, c.scale);
-    const auto x = [&](float share) { return area.x0 + share * width; };
-    ui::text_at(c, {area.x0, area.y0}, layers_title(o), {Role::text}, kBold15);
-    if (at.under_w > 0) {
-        ui::text_at(c, {x(at.under_a), area.y0 + c.px(1)}, "underflow", {Role::muted}, kSans13,
-                    Anchor::right);
-        ui::text_at(c, {x(at.db_a), area.y0 + c.px(1)}, "SQNR", {Role::muted}, kSans13, Anchor::right);
-    }
-    float y = area.y0 + c.px(34);
-    const LowFormat& probe = find_low_format(o.spec.probe, "probe");
-    ui::text_mid(c, {x(at.number), y}, "layer", {Role::muted}, kSans13);
-    ui::text_mid(c, {x(at.share), y}, "% of weights", {Role::muted}, kSans13, Anchor::right);
-    ui::text_mid(c, {x(at.w) + c.px(4), y}, "W", {Role::muted}, kSans13);
-    ui::text_mid(c, {x(at.a) + c.px(4), y}, "A", {Role::muted}, kSans13);
-    ui::text_mid(c, {x(at.bar), y},
-                 fmt::format("{} alone in {}", at.under_w > 0 ? "divergence," : "", probe.label),
-                 {Role::muted}, kSans13);
-    if (at.under_w > 0) {
-        ui::head(c, {x(at.under_w), y}, "W %", "underflow");
-        ui::head(c, {x(at.under_a), y}, "A %", "underflow");
-        ui::head(c, {x(at.db_w), y}, "dB W", "sqnr");
-    }
-    ui::head(c, {x(at.db_a), y}, "dB A", "sqnr");
-    y += c.px(12);
-    double most = 0;
-    for (const LayerRow& layer : o.layers) most = std::max(most, layer.sensitivity);
-    const float high = c.px(row), rows = static_cast<float>(o.layers.size());
-    const bool scrolls = y + rows * high > area.y1 + 1;
-    const float end =
-        scrolls ? y + high * std::max(1.0F, std::floor((area.y1 + 1 - y) / high)) : y + rows * high;
+    const std::size_t rows = lab_->outcome->layers.size();
+    draw_layer_heads(c, *lab_->outcome, area);
+    float y = area.y0 + c.px(46);
+    const float high = c.px(row), all = high * static_cast<float>(rows);
+    const bool scrolls = y + all > area.y1 + 1;
+    const float end = y + (scrolls ? high * std::max(1.0F, std::floor((area.y1 + 1 - y) / high)) : all);
     if (scrolls) {
         ImGui::SetCursorScreenPos({area.x0, y});
         ImGui::BeginChild("lower.layers", {area.width() + c.px(16), end - y}, false,
                           ImGuiWindowFlags_NoScrollbar);
         y = ImGui::GetCursorScreenPos().y;
     }
-    const float first = y;
-    for (std::size_t l = 0; l < o.layers.size(); ++l) {
-        const LayerRow& layer = o.layers[l];
-        const float middle = y + high / 2;
-        ui::hline(c, area.x0, area.x1, y, {Role::line});
-        const std::string name = std::to_string(l + 1);
-        ui::text_mid(c, {x(at.number), middle}, name, {Role::text}, kMonoBold13);
-        ui::text_mid(c, {x(at.shape), middle}, fmt::format("{}→{}", layer.inputs, layer.outputs),
-                     {Role::muted}, kMono13);
-        number_at(c, x(at.share), middle, fmt::format("{:.1f}", layer.share_pct), "share." + name,
-                  layer.share_pct);
-        draw_chip(c, l, false, {x(at.w) - c.px(4), y, x(at.w + at.chip), y + high});
-        draw_chip(c, l, true, {x(at.a) - c.px(4), y, x(at.a + at.chip), y + high});
-        const Rect track{x(at.bar), middle - c.px(6), x(at.bar_end), middle + c.px(6)};
-        ui::fill_rect(c, track, {Role::grid}, 2);
-        if (most > 0)
-            ui::fill_rect(c,
-                          {track.x0, track.y0,
-                           track.x0 + static_cast<float>(layer.sensitivity / most) * track.width(), track.y1},
-                          {probe.role == Role::truth ? Role::axis : probe.role, Tone::fill}, 2);
-        number_at(c, x(at.value), middle, divergence_text(layer.sensitivity), "sensitivity." + name,
-                  layer.sensitivity);
-        if (at.under_w > 0) {
-            number_at(c, x(at.under_w), middle, pct_text(layer.underflow_pct_w), "under_w." + name,
-                      layer.underflow_pct_w);
-            number_at(c, x(at.under_a), middle, pct_text(layer.underflow_pct_a), "under_a." + name,
-                      layer.underflow_pct_a);
-            number_at(c, x(at.db_w), middle, db_text(layer.sqnr_db_w), "db_w." + name, layer.sqnr_db_w);
-        }
-        number_at(c, x(at.db_a), middle, db_text(layer.sqnr_db_a), "db_a." + name, layer.sqnr_db_a);
-        y += high;
+    for (std::size_t l = 0; l < rows; ++l) {
+        const float top = y + high * static_cast<float>(l);
+        draw_layer(c, l, {area.x0, top, area.x1, top + high});
     }
     if (scrolls) {
-        ui::advance({area.x0, first, area.x0 + 1, y});
+        ui::advance({area.x0, y, area.x0 + 1, y + all});
         ui::scroll_thumbs(c);
         ImGui::EndChild();
     }
@@ -157,72 +190,68 @@ float LowerView::draw_layers(Context& c, Rect area, float row) {
     return end;
 }
 
-float LowerView::draw_outputs(Context& c, Rect area, float row) {
+void LowerView::draw_layer(Context& c, std::size_t l, Rect line) {
+    const Outcome& o = *lab_->outcome;
+    const LayerRow& layer = o.layers[l];
+    const bool wide = is_wide(c, line);
+    const LayerColumns& at = wide ? kWideLayers : kNarrowLayers;
+    const auto x = [&](float share) { return line.x0 + share * line.width(); };
+    const float middle = (line.y0 + line.y1) / 2;
+    const std::string name = std::to_string(l + 1);
+    const auto draw = [&](const LayerNumber& number) {
+        const double value = layer.*number.value;
+        if (wide || number.narrow > 0)
+            number_at(c, right_edge(c, number, line), middle, number.text(value),
+                      fmt::format("{}.{}", number.name, name), value);
+    };
+    ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
+    ui::text_mid(c, {line.x0, middle}, name, {Role::text}, kMonoBold13);
+    ui::text_mid(c, {x(at.shape), middle}, fmt::format("{}→{}", layer.inputs, layer.outputs), {Role::muted},
+                 kMono13);
+    draw(kNumbers[0]);
+    draw_chip(c, l, false, {x(at.w) - c.px(4), line.y0, x(at.w + at.chip), line.y1});
+    draw_chip(c, l, true, {x(at.a) - c.px(4), line.y0, x(at.a + at.chip), line.y1});
+    const Rect track{x(at.bar), middle - c.px(6), x(at.bar_end), middle + c.px(6)};
+    ui::fill_rect(c, track, {Role::grid}, 2);
+    const Role role = find_low_format(o.spec.probe, "probe").role;
+    double most = 0;
+    for (const LayerRow& other : o.layers) most = std::max(most, other.sensitivity);
+    if (most > 0) {
+        const float part = static_cast<float>(layer.sensitivity / most) * track.width();
+        ui::fill_rect(c, {track.x0, track.y0, track.x0 + part, track.y1},
+                      {role == Role::truth ? Role::axis : role, Tone::fill}, 2);
+    }
+    for (const LayerNumber& number : std::span(kNumbers).subspan(1)) draw(number);
+}
+
+void LowerView::draw_outputs(Context& c, Rect area, float row) {
     ui::region(c, "outputs", area);
-    const Outcome& o = lab_.outcome();
-    const bool classifies = o.setup->network.classifies, wide = area.width() >= c.px(680);
+    const Outcome& o = *lab_->outcome;
+    const bool wide = area.width() >= c.px(680);
     ui::text_at(c, {area.x0, area.y0}, outputs_title(o), {Role::text}, kBold15);
     if (wide)
         ui::text_at(c, {area.x1, area.y0 + c.px(1)},
                     fmt::format("{}, against FP32", o.setup->subject->data.name), {Role::muted}, kSans13,
                     Anchor::right);
-    // Right edges.
-    struct Column {
-        const char* words;
-        float at;
-        bool in_narrow;
-    };
-    constexpr std::array<Column, 8> kColumns = {{{"bits", .285F, true},
-                                                 {"KB", .365F, false},
-                                                 {"divergence", .485F, true},
-                                                 {"accuracy", .59F, true},
-                                                 {"changed", .69F, true},
-                                                 {"mean error", .79F, false},
-                                                 {"max error", .885F, false},
-                                                 {"relative %", 1, true}}};
     float y = area.y0 + c.px(34);
-    for (const Column& column : kColumns)
+    for (const OutputColumn& column : kOutputs)
         if (wide || column.in_narrow)
             ui::text_mid(c, {area.x0 + column.at * area.width(), y}, column.words, {Role::muted}, kSans13,
                          Anchor::right);
     y += c.px(12);
-    const auto draw = [&](const OutputRow& line, const std::string& name, bool strong) {
-        const float middle = y + c.px(row) / 2;
-        ui::hline(c, area.x0, area.x1, y, {Role::line});
-        const Font font = strong ? kBold13 : kSans13;
-        const float room = kColumns[0].at * area.width() - ui::text_width(c, "00.00", kMono13) - c.px(8);
-        const bool fits = !line.format || ui::text_width(c, name, font) <= room;
-        ui::text_mid(c, {area.x0, middle}, fits ? name : std::string(line.format->label),
-                     line.format ? Color{line.format->role, Tone::ink} : Color{Role::text}, font);
-        const Score& s = line.score;
-        const auto accuracy = classifies ? fmt::format("{:.2f}", s.accuracy_pct) : std::string("–");
-        const std::array<std::string, 8> cells = {fmt::format("{:.2f}", line.bits),
-                                                  fmt::format("{:.1f}", line.kb),
-                                                  divergence_text(s.divergence),
-                                                  accuracy,
-                                                  classifies ? std::to_string(s.changed) : "–",
-                                                  fmt::format("{:.3f}", s.mean_abs),
-                                                  fmt::format("{:.2f}", s.max_abs),
-                                                  fmt::format("{:.1f}", s.relative_pct)};
-        const std::array<double, 8> values = {
-            line.bits,  line.kb,   s.divergence,  s.accuracy_pct, static_cast<double>(s.changed),
-            s.mean_abs, s.max_abs, s.relative_pct};
-        for (std::size_t i = 0; i < cells.size(); ++i)
-            if (wide || kColumns.at(i).in_narrow)
-                number_at(c, area.x0 + kColumns.at(i).at * area.width(), middle, cells.at(i),
-                          fmt::format("output.{}.{}", name, i), values.at(i));
+    const auto draw = [&](const OutputRow& line, const std::string& name) {
+        draw_output(c, line, name, wide, {area.x0, y, area.x1, y + c.px(row)});
         y += c.px(row);
     };
-    draw(o.own, "Your mix", true);
+    draw(o.own, "Your mix");
     for (const char* id : {"nvfp4", "mxfp6-e2m3", "e4m3"}) {
         const auto line = std::ranges::find(o.uniforms, id, [](const OutputRow& r) { return r.format->id; });
         const std::string label(line->format->label);
         if (y + c.px(row) <= area.y1 + 1)
-            draw(*line, line->format->id == "e4m3" ? label + ", one scale per tensor" : label + " everywhere",
-                 false);
+            draw(*line,
+                 line->format->id == "e4m3" ? label + ", one scale per tensor" : label + " everywhere");
     }
     ui::hline(c, area.x0, area.x1, y, {Role::line});
-    return y;
 }
 
 }  // namespace fp8lab::lower

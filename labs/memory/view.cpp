@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
+#include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::memory {
@@ -120,9 +121,8 @@ void MemoryView::draw_plans(Context& c, Figure figure, Rect area) {
     for (std::size_t i = 0; i < others.size(); ++i) {
         const float y = top + row * (static_cast<float>(i) + 0.5F);
         const Rect line{area.x0 - c.px(6), y - row / 2, area.x1 + c.px(6), y + row / 2};
-        const ui::Press press = ui::press(c, "memory.plan." + std::string(others[i].id), line, 4);
-        if (press.hovered) ui::stroke_rect(c, line, {Role::axis}, 4);
-        if (press.clicked) set_field(lab_.fields(), "compare=" + std::string(others[i].id));
+        if (ui::press_row(c, "memory.plan." + std::string(others[i].id), line, false))
+            set("compare=" + std::string(others[i].id));
         ui::advance(line);
         ui::tooltip(c, others[i].name, "Press: the plan becomes the second bar.");
         ui::text_mid(c, {area.x0, y}, ui::cut_middle(c, others[i].label, kSans13, names - c.px(8)),

@@ -21,7 +21,7 @@ enum class When {
 // A computation as TableLab sees it.
 class Part {
   public:
-    // `of`: the experiment that needs the result; empty: every one.
+    // `of`: the experiments that need the result, as in Row; empty: every one.
     Part(std::string_view of, When when) : of_(of), when_(when) {}
     virtual ~Part() = default;
     Part(const Part&) = delete;
@@ -50,9 +50,12 @@ class Computed final : public Part {
              std::function<Result(const Spec&)> work, When when = When::shown)
         : Part(of, when), spec_(std::move(spec)), job_(std::move(work)) {}
 
-    // Of the last parameters whose result was ready; at first Result{}.
+    // Of the last parameters whose result was ready; at first Result{}, or what begin_with() gave.
     const Result& operator*() const { return result_; }
     const Result* operator->() const { return &result_; }
+
+    // For M's constructor: something that takes less time than the first result, and stands for it.
+    void begin_with(Result result) { result_ = std::move(result); }
 
     bool busy() const override { return job_.busy(); }
     void start_worker(std::function<void()> wake) override {
@@ -76,6 +79,18 @@ class Computed final : public Part {
     std::optional<Spec> asked_;
     Job<Spec, Result> job_;
     Result result_{};
+};
+
+// What follows from the results before it, in no time: made anew in each update.
+class Derived final : public Part {
+  public:
+    explicit Derived(std::function<void()> work) : Part("", When::shown), work_(std::move(work)) {}
+    bool busy() const override { return false; }
+    void start_worker(std::function<void()>) override {}
+    void refresh(bool, bool) override { work_(); }
+
+  private:
+    std::function<void()> work_;
 };
 
 }  // namespace fp8lab::table

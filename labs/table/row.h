@@ -2,6 +2,8 @@
 // made anew from the parameters each time, so that what depends on them is a plain value.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -15,7 +17,7 @@ namespace fp8lab::table {
 
 struct Row {
     Field field;
-    std::string_view of = {};  // the experiment; empty: every one
+    std::string_view of = {};  // the experiments, "mix ranges"; empty: every one
     // Why it has no effect with the other parameters as they are, as a sentence; empty: it has one. Its control is drawn
     // without effect, with the sentence; that of the second tier is left out.
     std::string why_not = {};
@@ -28,6 +30,12 @@ inline std::vector<Row> join(std::initializer_list<std::vector<Row>> groups) {
     std::vector<Row> out;
     for (const std::vector<Row>& group : groups) out.insert(out.end(), group.begin(), group.end());
     return out;
+}
+
+// Whether a Row::of or Part::of has the experiment.
+inline bool has_experiment(std::string_view of, std::string_view experiment) {
+    const auto words = fmt::format(" {} ", of);
+    return of.empty() || words.find(fmt::format(" {} ", experiment)) != words.npos;
 }
 
 // A number of the result. It is asked for only while its experiment is shown and has a result; otherwise it is NaN, or

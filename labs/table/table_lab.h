@@ -13,6 +13,10 @@
 //       bool perform(std::string_view action);  // optional: false for an unknown one
 //       Provenance provenance() const;          // optional
 //       std::string device() const;             // optional
+//       std::vector<MetricRow> common_metrics() const;  // optional: those of every experiment, before its own
+//       bool stale() const;                     // optional
+//       std::string table_csv() const;          // optional
+//       void tell(const Error&);                // optional: in a window, what a part threw; the other parts go on
 //
 //       Params params;
 //   };
@@ -42,7 +46,7 @@ struct Experiment {
     std::string_view id = {};
     std::vector<std::string_view> figure_ids = {};  // of all that figures() can have; empty: those it has now
     std::vector<Figure> (M::*figures)() const;
-    std::vector<MetricRow> (M::*metrics)() const;
+    std::vector<MetricRow> (M::*metrics)() const = nullptr;
     bool (M::*ready)() const = nullptr;  // whether there is a result; null: always
 };
 
@@ -61,7 +65,18 @@ class TableLab final : public Lab {
     std::vector<Field> defaults() override { return fields_in(model_.rows(defaults_)); }
     void update() override {
         settle();
-        for (Part* part : parts_) part->refresh(shows(part->of()), in_window_);
+        for (Part* part : parts_) {
+            if constexpr (requires(const Error& error) { model_.tell(error); }) {
+                try {
+                    part->refresh(shows(part->of()), in_window_);
+                } catch (const Error& error) {
+                    if (!in_window_) throw;
+                    model_.tell(error);
+                }
+            } else {
+                part->refresh(shows(part->of()), in_window_);
+            }
+        }
     }
     std::vector<Figure> figures() const override { return (model_.*experiment().figures)(); }
     std::vector<std::string> figure_ids() const override;
@@ -79,6 +94,18 @@ class TableLab final : public Lab {
     void set_wake(std::function<void()> wake) override {
         in_window_ = true;
         for (Part* part : parts_) part->start_worker(wake);
+    }
+    bool stale() const override {
+        if constexpr (requires { model_.stale(); })
+            return model_.stale();
+        else
+            return Lab::stale();
+    }
+    std::string table_csv() const override {
+        if constexpr (requires { model_.table_csv(); })
+            return model_.table_csv();
+        else
+            return Lab::table_csv();
     }
     void reset() override { model_.params = {}; }
     Provenance provenance() const override {
@@ -102,7 +129,7 @@ class TableLab final : public Lab {
     const M* operator->() const { return &model_; }
 
     std::vector<Row> rows() { return model_.rows(model_.params); }
-    bool shows(std::string_view experiment) const { return experiment.empty() || experiment == shown(); }
+    bool shows(std::string_view of) const { return has_experiment(of, shown()); }  // as in Row
     // Whether the field belongs to what is shown; why it has no effect, as a sentence, empty where it has one; whether it
     // belongs, means something and has an effect.
     bool belongs(std::string_view field) const { return shows(row(field).of); }
@@ -164,9 +191,8 @@ std::vector<std::string> TableLab<M>::figure_ids() const {
 template <class M>
 std::vector<Metric> TableLab<M>::metrics() const {
     std::vector<Metric> out;
-    for (const Experiment<M>& one : M::experiments()) {
-        const bool known = shows(one.id) && (one.ready == nullptr || (model_.*one.ready)());
-        for (const MetricRow& row : (model_.*one.metrics)()) {
+    const auto add = [&](const std::vector<MetricRow>& rows, bool known) {
+        for (const MetricRow& row : rows) {
             Metric metric{.name = row.name, .unit = row.unit};
             if (row.text)
                 metric.text = known ? row.text() : "not computed";
@@ -174,7 +200,11 @@ std::vector<Metric> TableLab<M>::metrics() const {
                 metric.value = known ? row.value() : std::numeric_limits<double>::quiet_NaN();
             out.push_back(std::move(metric));
         }
-    }
+    };
+    if constexpr (requires { model_.common_metrics(); }) add(model_.common_metrics(), true);
+    for (const Experiment<M>& one : M::experiments())
+        if (one.metrics != nullptr)
+            add((model_.*one.metrics)(), shows(one.id) && (one.ready == nullptr || (model_.*one.ready)()));
     return out;
 }
 

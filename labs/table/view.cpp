@@ -41,26 +41,25 @@ void draw_rows(Context& c, std::vector<Row> rows, const std::vector<Field>& defa
     const auto tier = [&](bool more, auto&& visit) {
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const Row& row = rows[i];
-            const bool dead_in_more = more && !row.why_not.empty();
-            if (row.field.info.more == more && !row.field.info.hidden && row.shown && !dead_in_more &&
-                explore.shows(row.of))
+            if (row.field.info.more == more && !row.field.info.hidden && row.shown && explore.shows(row.of))
                 visit(i);
         }
     };
     const auto draw = [&](std::size_t i) {
+        const bool alive = rows[i].why_not.empty();
         if (!ui::withheld(c, rows[i].field) && !explore.own(rows[i], defaults[i])) {
-            if (rows[i].why_not.empty())
+            if (alive)
                 ui::edit(c, rows[i].field, &defaults[i]);
             else
                 draw_dead(c, rows[i]);
         }
-        if (!rows[i].note.empty()) ui::wrapped(c, rows[i].note);
+        if (!rows[i].note.empty() && (alive || !rows[i].field.info.more)) ui::wrapped(c, rows[i].note);
     };
     for (const Row& row : rows)
         if (row.field.info.name == "experiment" && row.field.info.hidden) draw_switch(c, row.field);
     tier(false, draw);
     bool has_more = false;
-    tier(true, [&](std::size_t) { has_more = true; });
+    tier(true, [&](std::size_t i) { has_more = has_more || rows[i].why_not.empty(); });
     if (!has_more) return;
     ui::disclosure(c, std::string(explore.lab) + ".more", "More: " + explore.more_words, more_open);
     if (more_open) tier(true, draw);

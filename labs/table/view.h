@@ -15,7 +15,7 @@ struct Explore {
     std::string more_words;  // after "More: "
     std::function<bool(std::string_view experiment)> shows;
     // Draws the control of a row itself, and returns true; false: the default one is drawn. Not asked for a field that an
-    // exercise hides or locks.
+    // exercise hides or locks; asked for one without an effect.
     std::function<bool(const Row& row, const Field& default_field)> own;
 };
 
@@ -28,6 +28,7 @@ class TableView : public LabView {
   public:
     explicit TableView(TableLab<M>& lab) : lab_(lab) {}
     void explore(ui::Context& context, float width) final {
+        draw_above(context, width);
         draw_rows(context, lab_.rows(), lab_.defaults(),
                   {M::kInfo.id, more_words(), [this](std::string_view id) { return lab_.shows(id); },
                    [&](const Row& row, const Field& original) { return draw_own(context, row, original); }},
@@ -41,6 +42,7 @@ class TableView : public LabView {
         (void)default_field;
         return false;
     }
+    virtual void draw_above(ui::Context&, float width) { (void)width; }  // what the rows are about
     virtual void draw_below(ui::Context&, float width) { (void)width; }  // what the rows come to
     void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
 

@@ -118,8 +118,8 @@ void show_locked(Context& context, const Field& field) {
 
 }  // namespace
 
-void disclosure(Context& context, std::string_view name, std::string_view label, bool& open, float height) {
-    const Rect row = next_area(context, height);
+void disclosure(Context& context, std::string_view name, std::string_view label, bool& open) {
+    const Rect row = next_area(context, 24);
     const Press hit = press(context, name, row);
     if (hit.clicked) open = !open;
     const Color ink{hit.hovered ? Role::text : Role::muted};
@@ -152,25 +152,6 @@ bool edit(Context& context, const Field& field, const Field* default_field) {
     }
     field_tooltip(context, field);
     return changed;
-}
-
-void edit_fields(Context& context, std::string_view name, std::span<const Field> fields,
-                 std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
-                 std::string_view words, bool& more_open) {
-    const auto tier = [&](bool more, auto&& visit) {
-        for (std::size_t i = 0; i < fields.size(); ++i) {
-            const FieldInfo& info = fields[i].info;
-            if (info.more == more && !info.hidden && shown(info.name)) visit(i);
-        }
-    };
-    const auto draw = [&](std::size_t i) { edit(context, fields[i], &defaults[i]); };
-    tier(false, draw);
-    bool has_more = false;
-    tier(true, [&](std::size_t) { has_more = true; });
-    if (!has_more) return;
-    constexpr float kHigh = 32;
-    disclosure(context, name, "More: " + std::string(words), more_open, kHigh);
-    if (more_open) tier(true, draw);
 }
 
 }  // namespace fp8lab::ui

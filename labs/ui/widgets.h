@@ -3,7 +3,6 @@
 // visible focus ring, and returns true when the value changed in this frame.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -112,15 +111,8 @@ bool edit(Context&, const Field& field, const Field* default_field = nullptr);
 // here. For views with a control of their own for it; edit() does this by itself.
 bool withheld(Context&, const Field& field);
 
-// A line that opens the second tier of controls, or anything else that is below it. `height`: logical px.
-void disclosure(Context&, std::string_view name, std::string_view label, bool& open, float height = 24);
-
-// The controls of a lab's field table, without hidden ones and those for which `shown` returns false: the
-// first tier, and the second behind a line `name` with the text "More: <words>". `defaults`: the same table
-// of a new lab.
-void edit_fields(Context&, std::string_view name, std::span<const Field> fields,
-                 std::span<const Field> defaults, const std::function<bool(std::string_view)>& shown,
-                 std::string_view words, bool& more_open);
+// A line that opens the second tier of controls, or anything else that is below it.
+void disclosure(Context&, std::string_view name, std::string_view label, bool& open);
 
 void divider(Context&);
 // Tabs of the panel: 15, the selected 600 with a 2 px bar on the hairline at the bottom of `area`. Probes

@@ -47,7 +47,7 @@ class WideView final : public table::TableView<Wide> {
     void draw_alignment(ui::Context& context, const Field& field, const Field& default_field);
     void draw_headline(ui::Context& context);
     void draw_summary(ui::Context& context, float width);
-    void draw_buttons(ui::Context& context, float width);
+    void draw_buttons(ui::Context& context);
 
     void go_to(int step);
 

@@ -95,10 +95,8 @@ void WideView::draw_casts(Context& c, Rect area) {
         const Rect line{area.x0 - c.px(8), y, area.x1 + c.px(8), y + row};
         const bool chosen = i == lab_->cast();
         ui::hline(c, area.x0, area.x1, y, {Role::line});
-        if (chosen) ui::fill_rect(c, line, {Role::field}, 4);
-        const ui::Press press = ui::press(c, fmt::format("wide.cast.{}", kCasts[i].id), line, 4);
-        if (press.hovered) ui::stroke_rect(c, line, {Role::axis}, 4);
-        if (press.clicked) set("cast=" + std::string(kCasts[i].id));
+        if (ui::press_row(c, fmt::format("wide.cast.{}", kCasts[i].id), line, chosen))
+            set("cast=" + std::string(kCasts[i].id));
         const float middle = y + row / 2;
         const CastOutcome& cast = a.casts[i];
         ui::text_mid(c, {area.x0, middle}, i < 2 ? kCasts[i].label : kCasts[i].short_label, {Role::text},

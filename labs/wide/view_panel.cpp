@@ -92,7 +92,7 @@ void WideView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_headline(c);
     draw_summary(c, width);
-    draw_buttons(c, width);
+    draw_buttons(c);
 }
 
 void WideView::draw_headline(Context& c) {
@@ -130,25 +130,10 @@ void WideView::draw_summary(Context& c, float width) {
 }
 
 // L8 has neither attention nor v in 16 bits: it takes the scaling of the experiment "swiglu".
-void WideView::draw_buttons(Context& c, float width) {
+void WideView::draw_buttons(Context& c) {
     const std::string& fix = lab_->params.swiglu.fix;
     const bool trains = lab_.shows("swiglu") && (fix == "none" || fix == "current");
-    const float half = (width / c.scale - 8) / 2;
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const std::string code = lab_->te_code();
-    if (ui::button(c, "wide.copy_recipe", "Copy TE recipe", {.width = half}))
-        ImGui::SetClipboardText(code.c_str());
-    ui::tooltip(c, "Copy as Transformer Engine recipe", code);
-    if (!trains) return;
-    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
-    const std::string text = recipe_text(lab_->recipe());
-    if (ui::button(c, "wide.train", "Train with it", {.width = half})) {
-        const std::size_t colon = std::min(text.find(':'), text.size());
-        c.wanted_lab = {.lab = "train",
-                        .fields = {"arm_b=" + text.substr(0, colon), "round=recipe",
-                                   "options=" + text.substr(std::min(colon + 1, text.size()))}};
-    }
-    ui::tooltip(c, "Train with it", "Opens L8 with arm B = " + text + ".");
+    ui::recipe_buttons(c, "wide", lab_->te_code(), trains ? recipe_text(lab_->recipe()) : "");
 }
 
 }  // namespace fp8lab::wide

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
+#include "labs/measured.h"
 #include "labs/workbench/model.h"
 
 namespace fp8lab::workbench {
@@ -31,17 +32,20 @@ std::string label_of_recipe(const std::string& id) {
 // ---- W.1
 Verdict fewest_bits(const Trail& trail, const Prediction*) {
     const State& now = trail.now();
-    const bool same = demands_stay(now, trail.start), large = now.number("elements") >= 1024;
     const std::string chosen = now.text("recipe");
-    const bool best = chosen == now.text("recommended");
     const double family = chosen == "current" || chosen == "e5m2" || chosen == "rowwise" ? 2
                           : chosen == "bf16"                                             ? 3
                           : chosen == "mxfp8" || chosen == "block128"                    ? 1
                                                                                          : 0;
-    return {.conditions = {{"all demands and the casts as they were: 25 dB, 1 %", {}, same},
-                           {"1024 elements or more", number_cell(now.number("elements"), ""), large},
-                           {"no recipe that meets them has fewer bits", {label_of_recipe(chosen)}, best}},
-            .measured = same && large && best ? std::vector<double>{family} : std::vector<double>{}};
+    return measured({.conditions = {{"all demands and the casts as they were: 25 dB, 1 %",
+                                     {},
+                                     demands_stay(now, trail.start)},
+                                    {"1024 elements or more", number_cell(now.number("elements"), ""),
+                                     now.number("elements") >= 1024},
+                                    {"no recipe that meets them has fewer bits",
+                                     {label_of_recipe(chosen)},
+                                     chosen == now.text("recommended")}}},
+                    family);
 }
 
 // ---- W.2
@@ -54,12 +58,12 @@ Verdict zeros_without_loss(const Trail& trail, const Prediction*) {
     const bool one_scale = now.text("recipe") == "current", many = zeros >= 10;
     const bool share = one_scale && many && near_share(trail.answered_number("share"), lost);
     const bool common = trail.answered("common") == "attention";
-    return {
-        .conditions = {{"E4M3, one scale", {label_of_recipe(now.text("recipe"))}, one_scale},
-                       {"10 % or more become 0", number_cell(zeros, " %"), many},
-                       {"the share of the absolute sum, within a tenth", {trail.answered("share")}, share},
-                       {"what the six have in common", {trail.answered("common")}, common}},
-        .measured = share && common ? std::vector<double>{3} : std::vector<double>{}};
+    return measured(
+        {.conditions = {{"E4M3, one scale", {label_of_recipe(now.text("recipe"))}, one_scale},
+                        {"10 % or more become 0", number_cell(zeros, " %"), many},
+                        {"the share of the absolute sum, within a tenth", {trail.answered("share")}, share},
+                        {"what the six have in common", {trail.answered("common")}, common}}},
+        3);
 }
 
 // ---- W.3
@@ -85,7 +89,7 @@ Verdict before_and_after(const Trail& trail, const Prediction*) {
 
 }  // namespace
 
-std::span<const NamedJudge> WorkbenchLab::judges() const {
+std::span<const NamedJudge> Workbench::judges() {
     static constexpr std::array kJudges = {
         NamedJudge{"fewest_bits", fewest_bits}, NamedJudge{"zeros_without_loss", zeros_without_loss},
         NamedJudge{"upwards", upwards}, NamedJudge{"before_and_after", before_and_after}};

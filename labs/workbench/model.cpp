@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -18,13 +19,17 @@
 #include "core/json/read_json.h"
 
 namespace fp8lab::workbench {
-namespace {
 
-constexpr LabInfo kInfo = {
+using table::known, table::known_word, table::MetricRow;
+
+const LabInfo Workbench::kInfo = {
     "workbench", 0, "Workbench", "Workbench", "What would each recipe do to your own tensors?", 20, "L6"};
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-}  // namespace
+std::span<const table::Experiment<Workbench>> Workbench::experiments() {
+    static const std::array<table::Experiment<Workbench>, 1> kOne = {
+        {{{}, {"histogram", "where", "change"}, &Workbench::figures, &Workbench::metrics}}};
+    return kOne;
+}
 
 std::string path_of(const std::string& file) {
     const std::string name = file.empty() ? std::string(kTrained) : file;
@@ -54,170 +59,114 @@ ScanRequest Params::request() const {
             .unscaled_codes = unscaled_codes};
 }
 
-WorkbenchLab::WorkbenchLab()
-    : detail_job_([](const DetailRequest& r) { return cast_detail(*r.store, r.row, r.recipe); }) {}
-
-const LabInfo& WorkbenchLab::info() const { return kInfo; }
-
-void WorkbenchLab::set_wake(std::function<void()> wake) {
-    in_window_ = true;
-    run_.set_wake(wake);
-    detail_job_.start_worker(std::move(wake));
+// Another request forgets what was told of the one before.
+void Workbench::settle() {
+    if (scans.asked() != params.request()) problem.clear();
 }
 
-void WorkbenchLab::reset() { params_ = {}; }
-
-void WorkbenchLab::scan_again() {
-    asked_.reset();
-    update();
+bool Workbench::perform(std::string_view action) {
+    if (action == "scan") return scans.again(), true;
+    if (action == "cancel") return scans.cancel(), true;
+    return false;
 }
 
-void WorkbenchLab::perform(std::string_view action) {
-    if (action == "scan") return scan_again();
-    if (action == "cancel") return cancel();
-    Lab::perform(action);
-}
-
-void WorkbenchLab::start() {
-    const ScanRequest request = params_.request();
-    if (asked_ == request) return;
-    asked_ = request;
-    problem_.clear();
-    try {
-        run_.start(request);
-    } catch (const Error& error) {
-        if (!in_window_) throw;
-        problem_ = error.what();
-    }
-}
-
-void WorkbenchLab::update() {
-    start();
-    take();
-    make_table();
-    ask_detail();
-}
-
-void WorkbenchLab::take() {
-    try {
-        if (auto state = run_.take()) state_ = std::move(*state);
-    } catch (const Error& error) {
-        if (!in_window_) throw;
-        problem_ = error.what();
-    }
-    comparison_.reset();
-    if (scanned().store && scanned().before) comparison_ = compare(scanned());
-}
-
-void WorkbenchLab::make_table() {
+void Workbench::make_tables() {
     if (!scanned().store) return;
-    TableQuery query{.fold = params_.fold, .filter = params_.filter, .recipe = *find_recipe("current")};
-    if (const auto by = find_recipe(params_.order)) query.recipe = *by;
+    comparison = scanned().before ? std::optional(compare(scanned())) : std::nullopt;
+    TableQuery query{.fold = params.fold, .filter = params.filter, .recipe = *find_recipe("current")};
+    if (const auto by = find_recipe(params.order)) query.recipe = *by;
     for (const TensorUse use : {TensorUse::w, TensorUse::x, TensorUse::dy, TensorUse::state})
-        if (to_string(use) == params_.show) query.use = use;
-    table_ = table_rows(*scanned().store, scanned().rows, query);
-    if (scanned().before) add_before(table_, scanned());
-    not_finite_ = 0;
-    for (const TableRow& each : table_) not_finite_ += each.not_finite;
-    sort_table();
-    counts_ = tally(scanned().rows, scanned().recipes.size(), params_.demands());
-    const ScanRow* const selected = row();
-    advice_ = selected ? recommend(*selected, scanned().recipes, params_.demands()) : Recommendation{};
+        if (to_string(use) == params.show) query.use = use;
+    list = table_rows(*scanned().store, scanned().rows, query);
+    if (scanned().before) add_before(list, scanned());
+    not_finite = 0;
+    for (const TableRow& each : list) not_finite += each.not_finite;
+    sort_list();
+    counts = tally(scanned().rows, scanned().recipes.size(), params.demands());
+    const ScanRow* const now = row();
+    advice = now ? recommend(*now, scanned().recipes, params.demands()) : Recommendation{};
+    if (now && now->outcomes.empty() && now->not_scanned.empty() && scans.busy()) scans.prefer(now->tensor);
 }
 
-void WorkbenchLab::sort_table() {
-    const std::string& by = params_.order;
-    const auto sort = [&](auto key) { std::ranges::stable_sort(table_, {}, key); };
+void Workbench::sort_list() {
+    const std::string& by = params.order;
+    const auto sort = [&](auto key) { std::ranges::stable_sort(list, {}, key); };
     if (by == "name") sort([](const TableRow& row) { return row.name; });
     if (by == "not_finite") sort([](const TableRow& row) { return -row.not_finite; });
     if (by == "amax") sort([](const TableRow& row) { return -row.amax; });
     if (by == "least") sort([](const TableRow& row) { return -row.least; });
     if (by == "binades") sort([](const TableRow& row) { return -row.binades; });
-    if (params_.ascending) std::ranges::reverse(table_);
+    if (params.ascending) std::ranges::reverse(list);
 }
 
-std::optional<std::size_t> WorkbenchLab::find_recipe(std::string_view id) const {
+std::optional<std::size_t> Workbench::find_recipe(std::string_view id) const {
     for (std::size_t r = 0; r < scanned().recipes.size(); ++r)
         if (scanned().recipes[r].id == id) return r;
     return std::nullopt;
 }
 
-std::vector<std::size_t> WorkbenchLab::columns() const {
+std::vector<std::size_t> Workbench::columns() const {
     std::vector<std::string_view> ids = {"unscaled", "current", "e5m2", "mxfp8", "nvfp4"};
-    if (params_.columns == "small") ids = {"mxfp4", "nvfp4", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp8"};
-    if (params_.columns == "scales") ids = {"current", "rowwise", "block128", "mxfp8", "int8"};
+    if (params.columns == "small") ids = {"mxfp4", "nvfp4", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp8"};
+    if (params.columns == "scales") ids = {"current", "rowwise", "block128", "mxfp8", "int8"};
     std::vector<std::size_t> out;
     for (const std::string_view id : ids)
         if (const auto recipe = find_recipe(id)) out.push_back(*recipe);
     return out;
 }
 
-std::size_t WorkbenchLab::recipe() const { return find_recipe(params_.recipe).value_or(0); }
+std::size_t Workbench::recipe() const { return find_recipe(params.recipe).value_or(0); }
 
 // The named tensor; else the first row that has numbers, or will.
-std::optional<std::size_t> WorkbenchLab::selected() const {
+std::optional<std::size_t> Workbench::selected() const {
     if (!scanned().store) return std::nullopt;
-    if (const StoredTensor* const tensor = scanned().store->find(params_.tensor);
-        tensor && !params_.tensor.empty())
+    if (const StoredTensor* const tensor = scanned().store->find(params.tensor);
+        tensor && !params.tensor.empty())
         return static_cast<std::size_t>(tensor - scanned().store->tensors().data());
-    if (table_.empty()) return std::nullopt;
-    return table_.front().worst;
+    if (list.empty()) return std::nullopt;
+    return list.front().worst;
 }
 
-std::optional<std::size_t> WorkbenchLab::selected_row() const {
+std::optional<std::size_t> Workbench::selected_row() const {
     const auto tensor = selected();
-    for (std::size_t i = 0; tensor && i < table_.size(); ++i)
-        if (std::ranges::find(table_[i].members, *tensor) != table_[i].members.end()) return i;
+    for (std::size_t i = 0; tensor && i < list.size(); ++i)
+        if (std::ranges::find(list[i].members, *tensor) != list[i].members.end()) return i;
     return std::nullopt;
 }
 
-const ScanRow* WorkbenchLab::row() const {
+const ScanRow* Workbench::row() const {
     const auto index = selected();
     return index && *index < scanned().rows.size() ? &scanned().rows[*index] : nullptr;
 }
 
-const ScanRow* WorkbenchLab::row_before() const {
+const ScanRow* Workbench::row_before() const {
     const ScanRow* const now = row();
     return now && scanned().before ? before_of(scanned(), *now).row : nullptr;
 }
 
-const KindChange* WorkbenchLab::kind_change() const {
+const KindChange* Workbench::kind_change() const {
     const ScanRow* const now = row();
-    if (!now || !comparison_) return nullptr;
-    const auto found = std::ranges::find(comparison_->kinds, now->kind, &KindChange::kind);
-    return found == comparison_->kinds.end() ? nullptr : &*found;
+    if (!now || !comparison) return nullptr;
+    const auto found = std::ranges::find(comparison->kinds, now->kind, &KindChange::kind);
+    return found == comparison->kinds.end() ? nullptr : &*found;
 }
 
-void WorkbenchLab::ask_detail() {
+std::optional<DetailRequest> Workbench::detail_request() const {
     const ScanRow* const now = row();
-    if (now && now->outcomes.empty() && now->not_scanned.empty() && running()) run_.prefer(now->tensor);
-    if (!now || !now->summarised || !now->not_scanned.empty()) {
-        detail_.reset();
-        asked_detail_.clear();
-        return;
-    }
-    const StoredTensor& tensor = scanned().store->tensors()[now->tensor];
-    const std::string wanted = fmt::format("{} {} {} {} {}", asked_->file, tensor.name, params_.recipe,
-                                           params_.mx_rule, to_string(now->use));
-    if (wanted != asked_detail_) {
-        asked_detail_ = wanted;
-        detail_job_.request({scanned().store, *now, scanned().recipes[recipe()].recipe});
-    }
-    try {
-        if (auto detail = detail_job_.take()) detail_ = std::move(*detail);
-    } catch (const Error& error) {
-        if (!in_window_) throw;
-        problem_ = error.what();
-    }
+    if (!now || !now->summarised || !now->not_scanned.empty()) return std::nullopt;
+    return DetailRequest{
+        fmt::format("{} {} {} {} {}", scans.asked()->file, scanned().store->tensors()[now->tensor].name,
+                    params.recipe, params.mx_rule, to_string(now->use)),
+        scanned().store, *now, scanned().recipes[recipe()].recipe};
 }
 
-std::string WorkbenchLab::file_name() const {
+std::string Workbench::file_name() const {
     if (!scanned().store) return "";
     const std::size_t files = scanned().store->listed();
     return files > 1 ? fmt::format("{} files", files) : scanned().store->path().filename().string();
 }
 
-std::string WorkbenchLab::file_words() const {
+std::string Workbench::file_words() const {
     if (!scanned().store) return "";
     std::uint64_t values = 0;
     std::set<std::string> dtypes;
@@ -236,100 +185,125 @@ std::string WorkbenchLab::file_words() const {
                        unscaled > 0 ? fmt::format("; {} without a scale", unscaled) : "");
 }
 
-std::string WorkbenchLab::title() const {
+std::string Workbench::title() const {
     if (!scanned().store) return "No file is open";
-    if (counts_.tensors == 0) {
+    if (counts.tensors == 0) {
         if (const std::string unscaled = scanned().store->unscaled(); !unscaled.empty()) return unscaled;
         std::set<std::string> dtypes;
         for (const StoredTensor& tensor : scanned().store->tensors()) dtypes.insert(tensor.dtype);
         return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));
     }
-    if (table_.empty()) return "No tensor is called that";
-    const auto count = [&](const char* id) { return counts_.losing[*find_recipe(id)]; };
+    if (list.empty()) return "No tensor is called that";
+    const auto count = [&](const char* id) { return counts.losing[*find_recipe(id)]; };
     const auto words = [](int n) { return n == 0 ? std::string("none") : std::to_string(n); };
     return fmt::format("Unscaled, {} of {} tensors lose more than {} %; with one scale {}, in MXFP8 {}",
-                       count("unscaled"), counts_.done, format_number(params_.max_underflow),
+                       count("unscaled"), counts.done, format_number(params.max_underflow),
                        words(count("current")), words(count("mxfp8")));
 }
 
-std::string WorkbenchLab::uses_with(TensorUse use) const {
-    nlohmann::json uses = params_.uses.empty() ? nlohmann::json::object() : parse_json(params_.uses, "uses");
-    if (!row()) return params_.uses;
+std::string Workbench::uses_with(TensorUse use) const {
+    nlohmann::json uses = params.uses.empty() ? nlohmann::json::object() : parse_json(params.uses, "uses");
+    if (!row()) return params.uses;
     const StoredTensor& tensor = scanned().store->tensors()[row()->tensor];
-    if (use == use_of(tensor.own_name()) && params_.cast_as == "name")
+    if (use == use_of(tensor.own_name()) && params.cast_as == "name")
         uses.erase(tensor.name);
     else
         uses[tensor.name] = to_string(use);
     return uses.empty() ? "" : uses.dump();
 }
 
-std::string WorkbenchLab::advice_title() const {
+std::string Workbench::advice_title() const {
     if (!row() || row()->outcomes.empty()) return "Recipes";
-    if (params_.covered) return "Which recipe has the fewest bits?";
-    if (advice_.recipe)
-        return fmt::format("Fewest bits for these demands: {}", scanned().recipes[*advice_.recipe].label);
-    if (!advice_.nearest) return "Every recipe is exact";
-    return fmt::format("No recipe meets them: {} misses {}", scanned().recipes[*advice_.nearest].label,
-                       missed(row()->outcomes[*advice_.nearest], params_.demands()));
+    if (params.covered) return "Which recipe has the fewest bits?";
+    if (advice.recipe)
+        return fmt::format("Fewest bits for these demands: {}", scanned().recipes[*advice.recipe].label);
+    if (!advice.nearest) return "Every recipe is exact";
+    return fmt::format("No recipe meets them: {} misses {}", scanned().recipes[*advice.nearest].label,
+                       missed(row()->outcomes[*advice.nearest], params.demands()));
 }
 
-std::string WorkbenchLab::table_csv() const {
+std::string Workbench::table_csv() const {
     if (!scanned().store) return {};
-    return InspectReport{.scanned = scanned(), .demands = params_.demands(), .filter = params_.filter}.csv();
+    return InspectReport{.scanned = scanned(), .demands = params.demands(), .filter = params.filter}.csv();
 }
 
-std::vector<Metric> WorkbenchLab::metrics() const {
-    std::vector<Metric> out;
-    const auto add = [&](std::string name, double value, std::string unit = {}) {
-        out.push_back({std::move(name), value, std::move(unit)});
-    };
-    const bool open = scanned().store != nullptr;
-    double values = 0;
-    for (const ScanRow& each : scanned().rows)
-        if (each.not_scanned.empty())
-            values += static_cast<double>(scanned().store->tensors()[each.tensor].values());
-    add("tensors", open ? counts_.tensors : kNan);
-    add("values", open ? values : kNan);
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// Of the selected tensor in each recipe; null: none.
+void add_outcomes(std::vector<MetricRow>& out, const ScanRow* row) {
     const auto recipes = scan_recipes();  // the names are there before a file is
-    const ScanRow* const now = row();
-    const bool measured = now && !now->outcomes.empty();
     for (std::size_t r = 0; r < recipes.size(); ++r) {
-        add("losing_" + recipes[r].id, open ? counts_.losing[r] : kNan);
-        add("meeting_" + recipes[r].id, open ? counts_.meeting[r] : kNan);
+        const CastOutcome o =
+            row && !row->outcomes.empty() ? row->outcomes[r] : CastOutcome{kNan, kNan, kNan, kNan, kNan};
+        out.push_back(known("sqnr_db_" + recipes[r].id, o.sqnr_db, "dB"));
+        out.push_back(known("underflow_pct_" + recipes[r].id, o.underflow_pct, "%"));
+        out.push_back(known("worst_row_db_" + recipes[r].id, o.worst_row_db, "dB"));
+        out.push_back(known("bits_" + recipes[r].id, o.bits, "bit"));
     }
-    const bool summary = now && now->summarised;
-    add("amax", summary ? static_cast<double>(now->summary.amax) : kNan);
-    add("least", summary ? static_cast<double>(now->summary.least) : kNan);
-    add("binades", summary ? now->summary.binades() : kNan, "binades");
-    add("zeros_pct", summary ? now->summary.zeros_pct() : kNan, "%");
+}
+
+// Of all tensors.
+void add_counts(std::vector<MetricRow>& out, const Scanned& scanned, const Tally& counts) {
+    const bool open = scanned.store != nullptr;
+    double values = 0;
+    for (const ScanRow& each : scanned.rows)
+        if (each.not_scanned.empty())
+            values += static_cast<double>(scanned.store->tensors()[each.tensor].values());
+    out.push_back(known("tensors", open ? counts.tensors : kNan));
+    out.push_back(known("values", open ? values : kNan));
+    const auto recipes = scan_recipes();
     for (std::size_t r = 0; r < recipes.size(); ++r) {
-        const CastOutcome o = measured ? now->outcomes[r] : CastOutcome{kNan, kNan, kNan, kNan, kNan};
-        add("sqnr_db_" + recipes[r].id, o.sqnr_db, "dB");
-        add("underflow_pct_" + recipes[r].id, o.underflow_pct, "%");
-        add("worst_row_db_" + recipes[r].id, o.worst_row_db, "dB");
-        add("bits_" + recipes[r].id, o.bits, "bit");
+        out.push_back(known("losing_" + recipes[r].id, open ? counts.losing[r] : kNan));
+        out.push_back(known("meeting_" + recipes[r].id, open ? counts.meeting[r] : kNan));
     }
-    out.push_back({.name = "selected", .text = now ? scanned().store->tensors()[now->tensor].name : "none"});
-    out.push_back({.name = "recommended",
-                   .text = advice_.recipe ? scanned().recipes[*advice_.recipe].id : std::string("none")});
-    const bool run = detail_ && !detail_->runs.empty();
-    add("lost_run_first", run ? static_cast<double>(detail_->longest().first) : kNan);
-    add("lost_run_last", run ? static_cast<double>(detail_->longest().second) : kNan);
-    add("lost_l1_pct", detail_ ? detail_->lost_l1_pct : kNan, "%");
-    add("kinds_grown", comparison_ ? comparison_->grown() : kNan);
-    add("not_finite", summary ? static_cast<double>(now->summary.excluded.not_finite()) : kNan);
-    out.push_back({.name = "cast_as", .text = now ? std::string(to_string(now->use)) : "none"});
-    add("elements", now ? static_cast<double>(scanned().store->tensors()[now->tensor].values()) : kNan);
-    const KindChange* const kind = kind_change();
-    add("kind_amax_log2", kind ? kind->amax_log2() : kNan, "binades");
-    add("kind_least_log2", kind ? kind->least_log2() : kNan, "binades");
-    const ScanRow* const before = row_before();
-    const bool compared = before && before->summarised;
-    add("before_amax", compared ? static_cast<double>(before->summary.amax) : kNan);
-    add("before_least", compared ? static_cast<double>(before->summary.least) : kNan);
+}
+
+}  // namespace
+
+std::vector<MetricRow> Workbench::metrics() const {
+    std::vector<MetricRow> out;
+    // NaN without what it is about.
+    const auto add = [&](const char* name, const auto* of, auto value, const char* unit = "") {
+        out.push_back(known(name, of ? static_cast<double>(value(*of)) : kNan, unit));
+    };
+    const ScanRow *const now = row(), *const before = row_before();
+    const auto summary_of = [](const ScanRow* row) {
+        return row && row->summarised ? &row->summary : nullptr;
+    };
+    const auto *const summary = summary_of(now), *const earlier = summary_of(before);
+    const StoredTensor* const tensor = now ? &scanned().store->tensors()[now->tensor] : nullptr;
+    const auto amax = [](const auto& s) { return s.amax; };
+    const auto least = [](const auto& s) { return s.least; };
+    add_counts(out, scanned(), counts);
+    add("amax", summary, amax);
+    add("least", summary, least);
+    add(
+        "binades", summary, [](const auto& s) { return s.binades(); }, "binades");
+    add(
+        "zeros_pct", summary, [](const auto& s) { return s.zeros_pct(); }, "%");
+    add_outcomes(out, now);
+    out.push_back(known_word("selected", tensor ? tensor->name : "none"));
+    out.push_back(known_word("recommended", advice.recipe ? scanned().recipes[*advice.recipe].id : "none"));
+    const CastDetail* const run = detail() && !detail()->runs.empty() ? detail() : nullptr;
+    add("lost_run_first", run, [](const CastDetail& d) { return d.longest().first; });
+    add("lost_run_last", run, [](const CastDetail& d) { return d.longest().second; });
+    add(
+        "lost_l1_pct", detail(), [](const CastDetail& d) { return d.lost_l1_pct; }, "%");
+    add("kinds_grown", comparison ? &*comparison : nullptr, [](const Comparison& c) { return c.grown(); });
+    add("not_finite", summary, [](const auto& s) { return s.excluded.not_finite(); });
+    out.push_back(known_word("cast_as", now ? std::string(to_string(now->use)) : "none"));
+    add("elements", tensor, [](const StoredTensor& t) { return t.values(); });
+    add(
+        "kind_amax_log2", kind_change(), [](const KindChange& k) { return k.amax_log2(); }, "binades");
+    add(
+        "kind_least_log2", kind_change(), [](const KindChange& k) { return k.least_log2(); }, "binades");
+    add("before_amax", earlier, amax);
+    add("before_least", earlier, least);
     return out;
 }
 
-LabEntry entry() { return entry_of<WorkbenchLab>(kInfo); }
+LabEntry entry() { return entry_of<WorkbenchLab>(Workbench::kInfo); }
 
 }  // namespace fp8lab::workbench

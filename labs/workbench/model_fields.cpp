@@ -1,8 +1,12 @@
+// The field table of the Workbench, and what other labs take from it.
 #include <algorithm>
 
 #include "labs/workbench/model.h"
 
 namespace fp8lab::workbench {
+
+using table::Row;
+
 namespace {
 
 std::vector<Choice> recipe_menu() {
@@ -11,55 +15,134 @@ std::vector<Choice> recipe_menu() {
     return out;
 }
 
-void add_more(Params& p, std::vector<Field>& out) {
-    out.push_back(number({.name = "min_row",
-                          .label = "Worst row at least",
-                          .unit = "dB",
-                          .help = "Demand on the row with the lowest SQNR; 0: no demand.",
-                          .more = true},
-                         &p.min_row, 0, 40));
-    out.push_back(number({.name = "max_bits",
-                          .label = "Bits at most",
-                          .unit = "bit",
-                          .help = "Demand on the bits per element, scales included.",
-                          .more = true},
-                         &p.max_bits, 4, 16));
-    out.push_back(choice({.name = "cast_as",
-                          .label = "Cast as",
-                          .help = "Blocks of 128 are 128 x 128 for weights, 1 x 128 for the others.",
-                          .more = true},
-                         &p.cast_as, {{"name", "by name"}, {"w", "w"}, {"x", "x"}, {"dy", "dy"}}));
-    out.push_back(choice({.name = "mx_rule",
-                          .label = "MX rule",
-                          .help = "How the scale of an MX block follows from its amax.",
-                          .more = true},
-                         &p.mx_rule, {{"up", "up"}, {"floor", "floor"}, {"even", "even"}}));
-    out.push_back(choice({.name = "columns",
-                          .label = "Recipes in the table",
-                          .help = "Which five recipes the table has columns for. All are measured.",
-                          .more = true},
-                         &p.columns, {{"usual", "usual"}, {"small", "4 to 8 bits"}, {"scales", "scales"}}));
-    out.push_back(toggle({.name = "unscaled_codes",
-                          .label = "No scale: plain cast",
-                          .help = "Codes for which no scale is found are taken as values.",
-                          .more = true},
-                         &p.unscaled_codes));
-    out.push_back(text({.name = "tensor",
-                        .label = "Tensor",
-                        .help = "The one that the figures show; empty: that of the first row.",
-                        .more = true},
-                       &p.tensor));
-    out.push_back(text({.name = "filter",
-                        .label = "Name has",
-                        .help = "Only tensors with this in their name; key /.",
-                        .more = true,
-                        .looks = true},
-                       &p.filter));
-    out.push_back(text({.name = "uses",
-                        .label = "Single tensors cast as",
-                        .help = "JSON: the name of a tensor and w, x, dy or state. The figures set it.",
-                        .hidden = true},
-                       &p.uses));
+// The view draws them above the others.
+std::vector<Row> file_rows(Params& p) {
+    return {
+        {text({.name = "file",
+               .label = "File",
+               .help = "A .safetensors, .npy or .npz, or the .safetensors.index.json of a model in several "
+                       "files. Several, one per line, are one list. Empty or transformer-600: the sample.",
+               .hidden = true,
+               .lines = true},
+              &p.file)},
+        {text({.name = "compare",
+               .label = "Compare with",
+               .help = "An earlier state of the same model; transformer-0: the sample before training.",
+               .hidden = true},
+              &p.compare)},
+    };
+}
+
+std::vector<Row> first_rows(Params& p) {
+    return {
+        {choice({.name = "show",
+                 .label = "Show",
+                 .help = "Weights, inputs, gradients, or the state of the optimiser, by their names."},
+                &p.show, {{"all", "all"}, {"w", "w"}, {"x", "x"}, {"dy", "dy"}, {"state", "state"}})},
+        {toggle({.name = "fold",
+                 .label = "Fold layers into kinds",
+                 .help = "One row for the same tensor of all layers, with the worst of them."},
+                &p.fold)},
+        {number({.name = "min_sqnr",
+                 .label = "SQNR at least",
+                 .te_name = "compute_error",
+                 .unit = "dB",
+                 .help = "Demand on the ratio of signal to quantisation noise."},
+                &p.min_sqnr, 0, 60)},
+        {number({.name = "max_underflow",
+                 .label = "Underflow at most",
+                 .te_name = "underflows%",
+                 .unit = "%",
+                 .help = "Demand on the share of elements that become 0."},
+                &p.max_underflow, 0.001, 50, true)},
+    };
+}
+
+std::vector<Row> more_rows(Params& p) {
+    return {
+        {number({.name = "min_row",
+                 .label = "Worst row at least",
+                 .unit = "dB",
+                 .help = "Demand on the row with the lowest SQNR; 0: no demand.",
+                 .more = true},
+                &p.min_row, 0, 40)},
+        {number({.name = "max_bits",
+                 .label = "Bits at most",
+                 .unit = "bit",
+                 .help = "Demand on the bits per element, scales included.",
+                 .more = true},
+                &p.max_bits, 4, 16)},
+        {choice({.name = "cast_as",
+                 .label = "Cast as",
+                 .help = "Blocks of 128 are 128 x 128 for weights, 1 x 128 for the others.",
+                 .more = true},
+                &p.cast_as, {{"name", "by name"}, {"w", "w"}, {"x", "x"}, {"dy", "dy"}})},
+        {choice({.name = "mx_rule",
+                 .label = "MX rule",
+                 .help = "How the scale of an MX block follows from its amax.",
+                 .more = true},
+                &p.mx_rule, {{"up", "up"}, {"floor", "floor"}, {"even", "even"}})},
+        {choice({.name = "columns",
+                 .label = "Recipes in the table",
+                 .help = "Which five recipes the table has columns for. All are measured.",
+                 .more = true},
+                &p.columns, {{"usual", "usual"}, {"small", "4 to 8 bits"}, {"scales", "scales"}})},
+        {toggle({.name = "unscaled_codes",
+                 .label = "No scale: plain cast",
+                 .help = "Codes for which no scale is found are taken as values.",
+                 .more = true},
+                &p.unscaled_codes)},
+        {text({.name = "tensor",
+               .label = "Tensor",
+               .help = "The one that the figures show; empty: that of the first row.",
+               .more = true},
+              &p.tensor)},
+        {text({.name = "filter",
+               .label = "Name has",
+               .help = "Only tensors with this in their name; key /.",
+               .more = true,
+               .looks = true},
+              &p.filter)},
+    };
+}
+
+// The stage sets them.
+std::vector<Row> stage_rows(Params& p) {
+    std::vector<Choice> orders = {{"underflow", "underflow, one scale"},
+                                  {"name", "name"},
+                                  {"amax", "amax"},
+                                  {"least", "least"},
+                                  {"binades", "binades"},
+                                  {"not_finite", "NaN and Inf"}};
+    for (const Choice& recipe : recipe_menu()) orders.push_back(recipe);
+    return {
+        {text({.name = "uses",
+               .label = "Single tensors cast as",
+               .help = "JSON: the name of a tensor and w, x, dy or state. The figures set it.",
+               .hidden = true},
+              &p.uses)},
+        {choice(
+            {.name = "recipe", .label = "Recipe", .help = "The one that the figures show.", .hidden = true},
+            &p.recipe, recipe_menu())},
+        {choice({.name = "order",
+                 .label = "Sorted by",
+                 .help = "A column of the table; a click on its head sorts.",
+                 .hidden = true,
+                 .looks = true},
+                &p.order, std::move(orders))},
+        {toggle({.name = "ascending",
+                 .label = "Smallest first",
+                 .help = "A second click on a head turns the order.",
+                 .hidden = true,
+                 .looks = true},
+                &p.ascending)},
+        {toggle({.name = "covered",
+                 .label = "Cover the recipes",
+                 .help = "Only the chosen line of the table of recipes is shown.",
+                 .hidden = true,
+                 .looks = true},
+                &p.covered)},
+    };
 }
 
 // What a lab is set to besides its file. A lab that takes tensors of one's own has a line here.
@@ -81,87 +164,21 @@ bool takes_tensor(std::string_view lab) {
     return std::ranges::find(takers(), lab, &Taker::lab) != takers().end();
 }
 
-std::vector<std::string> WorkbenchLab::fields_for(std::string_view lab) const {
+std::vector<std::string> Workbench::fields_for(std::string_view lab) const {
     const auto taker = std::ranges::find(takers(), lab, &Taker::lab);
     const ScanRow* const now = row();
     if (taker == takers().end() || !now) return {};
     std::vector<std::string> out = taker->also;
     const StoredTensor& tensor = scanned().store->tensors()[now->tensor];
-    const bool list = scanned().store->listed() > 1;
+    const bool several = scanned().store->listed() > 1;
     const std::string file =
-        (list ? scanned().store->files()[tensor.file].path() : scanned().store->path()).string();
+        (several ? scanned().store->files()[tensor.file].path() : scanned().store->path()).string();
     out.push_back("file=" + (file.ends_with(".npy") ? file : file + ":" + std::string(tensor.own_name())));
     return out;
 }
 
-std::vector<Field> WorkbenchLab::fields_of(Params& p) {
-    std::vector<Field> out;
-    out.push_back(
-        text({.name = "file",
-              .label = "File",
-              .help = "A .safetensors, .npy or .npz, or the .safetensors.index.json of a model in "
-                      "several files. Several, one per line, are one list. Empty or transformer-600: the "
-                      "sample.",
-              .hidden = true,
-              .lines = true},
-             &p.file));
-    out.push_back(
-        text({.name = "compare",
-              .label = "Compare with",
-              .help = "An earlier state of the same model; transformer-0: the sample before training.",
-              .hidden = true},
-             &p.compare));
-    out.push_back(
-        choice({.name = "show",
-                .label = "Show",
-                .help = "Weights, inputs, gradients, or the state of the optimiser, by their names."},
-               &p.show, {{"all", "all"}, {"w", "w"}, {"x", "x"}, {"dy", "dy"}, {"state", "state"}}));
-    out.push_back(toggle({.name = "fold",
-                          .label = "Fold layers into kinds",
-                          .help = "One row for the same tensor of all layers, with the worst of them."},
-                         &p.fold));
-    out.push_back(number({.name = "min_sqnr",
-                          .label = "SQNR at least",
-                          .te_name = "compute_error",
-                          .unit = "dB",
-                          .help = "Demand on the ratio of signal to quantisation noise."},
-                         &p.min_sqnr, 0, 60));
-    out.push_back(number({.name = "max_underflow",
-                          .label = "Underflow at most",
-                          .te_name = "underflows%",
-                          .unit = "%",
-                          .help = "Demand on the share of elements that become 0."},
-                         &p.max_underflow, 0.001, 50, true));
-    add_more(p, out);
-    out.push_back(choice(
-        {.name = "recipe", .label = "Recipe", .help = "The one that the figures show.", .hidden = true},
-        &p.recipe, recipe_menu()));
-    std::vector<Choice> orders = {{"underflow", "underflow, one scale"},
-                                  {"name", "name"},
-                                  {"amax", "amax"},
-                                  {"least", "least"},
-                                  {"binades", "binades"},
-                                  {"not_finite", "NaN and Inf"}};
-    for (const Choice& recipe : recipe_menu()) orders.push_back(recipe);
-    out.push_back(choice({.name = "order",
-                          .label = "Sorted by",
-                          .help = "A column of the table; a click on its head sorts.",
-                          .hidden = true,
-                          .looks = true},
-                         &p.order, orders));
-    out.push_back(toggle({.name = "ascending",
-                          .label = "Smallest first",
-                          .help = "A second click on a head turns the order.",
-                          .hidden = true,
-                          .looks = true},
-                         &p.ascending));
-    out.push_back(toggle({.name = "covered",
-                          .label = "Cover the recipes",
-                          .help = "Only the chosen line of the table of recipes is shown.",
-                          .hidden = true,
-                          .looks = true},
-                         &p.covered));
-    return out;
+std::vector<Row> Workbench::rows(Params& p) {
+    return table::join({file_rows(p), first_rows(p), more_rows(p), stage_rows(p)});
 }
 
 }  // namespace fp8lab::workbench

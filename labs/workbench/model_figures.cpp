@@ -37,23 +37,23 @@ Span span_of(const Binades& histogram) {
 
 }  // namespace
 
-std::string WorkbenchLab::histogram_title() const {
+std::string Workbench::histogram_title() const {
     if (!scanned().store) return {};  // before the first scan
     const ScanRow* const now = row();
     if (!now || !now->summarised) return "No tensor is selected";
     if (now->summary.amax == 0) return "All values are 0";
     const ScanRecipe& recipe = scanned().recipes[this->recipe()];
-    if (now->outcomes.empty() || !detail_) return "Values per binade";
+    if (now->outcomes.empty() || !detail()) return "Values per binade";
     const CastOutcome& o = now->outcomes[this->recipe()];
     if (o.overflow_pct > 0) return fmt::format("{} % saturates", percent_text(o.overflow_pct));
-    if (detail_->underflow == 0) return fmt::format("All of it fits into {}", recipe.label);
+    if (detail()->underflow == 0) return fmt::format("All of it fits into {}", recipe.label);
     if (has_blocks(scan_plan(recipe.recipe, now->use)))
         return fmt::format("{} % becomes 0 in {}", percent_text(o.underflow_pct), recipe.label);
     return fmt::format("{} % lies below {}\u2019s window", percent_text(o.underflow_pct),
                        recipe.recipe.fwd->label);
 }
 
-Figure WorkbenchLab::histogram() const {
+Figure Workbench::histogram() const {
     Figure figure{.id = "histogram", .title = histogram_title()};
     figure.x = {.label = "|x|", .scale = Scale::log2, .range = Range{0x1p-40, 1}};
     figure.y = {.label = "elements", .range = Range{0, 1}, .visible = false};
@@ -70,7 +70,7 @@ Figure WorkbenchLab::histogram() const {
     for (int e = shown.lo; e < shown.hi; ++e) {
         const auto bin = static_cast<std::size_t>(e - Binades::kLowest);
         const auto all = static_cast<double>(now->summary.histogram.counts[bin]);
-        const double gone = detail_ ? static_cast<double>(detail_->lost.counts[bin]) : 0;
+        const double gone = detail() ? static_cast<double>(detail()->lost.counts[bin]) : 0;
         kept.push_back(all);
         lost.push_back(std::min(gone, all));
         top = std::max(top, all);
@@ -84,30 +84,30 @@ Figure WorkbenchLab::histogram() const {
                      {.color = {has_blocks(plan) ? Role::under : recipe.role}});
     const Data shared = data(std::move(edges));
     figure.bars("elements", shared, data(std::move(kept)), {.color = {Role::truth, Tone::fill}});
-    if (detail_ && detail_->underflow > 0)
+    if (detail() && detail()->underflow > 0)
         figure.bars("became 0", shared, data(std::move(lost)), {.color = {Role::under, Tone::fill}});
-    if (detail_ && detail_->underflow > 0)
+    if (detail() && detail()->underflow > 0)
         figure.add("", TextMark{figure.x.range->lo, 1.1 * top,
-                                fmt::format("{} of {} become 0", group_thousands(detail_->underflow),
+                                fmt::format("{} of {} become 0", group_thousands(detail()->underflow),
                                             group_thousands(now->summary.n)),
                                 Anchor::left, true, 2, 0});
     return figure;
 }
 
-Figure WorkbenchLab::where() const {
-    Figure figure{.id = "where", .title = detail_ ? detail_->title() : ""};
+Figure Workbench::where() const {
+    Figure figure{.id = "where", .title = detail() ? detail()->title() : ""};
     figure.x = {.label = "element", .range = Range{0, 1}};
     figure.y = {.label = "most of it", .range = Range{0, 1}, .visible = false};
-    if (!detail_) return figure;
+    if (!detail()) return figure;
     constexpr std::size_t kCells = 64;
-    const auto cells = detail_->cells(kCells);
+    const auto cells = detail()->cells(kCells);
     const auto unit_of = [&](std::size_t cell) {
-        return static_cast<double>(cell * detail_->units / std::max<std::size_t>(cells.size(), 1));
+        return static_cast<double>(cell * detail()->units / std::max<std::size_t>(cells.size(), 1));
     };
-    figure.x.label = detail_->unit == PlaceUnit::row      ? "row"
-                     : detail_->unit == PlaceUnit::column ? "column"
-                                                          : "element";
-    figure.x.range = Range{0, static_cast<double>(detail_->units)};
+    figure.x.label = detail()->unit == PlaceUnit::row      ? "row"
+                     : detail()->unit == PlaceUnit::column ? "column"
+                                                           : "element";
+    figure.x.range = Range{0, static_cast<double>(detail()->units)};
     using enum CastDetail::Place;
     const auto add = [&](const char* name, CastDetail::Place place, Color color) {
         std::vector<double> edges, heights;
@@ -115,7 +115,7 @@ Figure WorkbenchLab::where() const {
             edges.push_back(unit_of(i));
             heights.push_back(cells[i] == place ? 1 : 0);
         }
-        edges.push_back(static_cast<double>(detail_->units));
+        edges.push_back(static_cast<double>(detail()->units));
         figure.bars(name, data(std::move(edges)), data(std::move(heights)), {.color = color});
     };
     add("kept", kept, {Role::truth, Tone::fill});
@@ -125,17 +125,17 @@ Figure WorkbenchLab::where() const {
     return figure;
 }
 
-Figure WorkbenchLab::change() const {
+Figure Workbench::change() const {
     Figure figure{.id = "change", .title = {}};
     figure.x = {.label = "kind, by its change"};
     figure.y = {.label = "log2 amax after / before"};
-    if (!comparison_) return figure;
+    if (!comparison) return figure;
     std::vector<double> changes;
-    for (const KindChange& kind : comparison_->kinds)
+    for (const KindChange& kind : comparison->kinds)
         if (std::isfinite(kind.amax_log2())) changes.push_back(kind.amax_log2());
-    figure.title = comparison_->kinds.empty() ? "The two files have no tensor in common"
-                                              : fmt::format("{} of {} kinds grew by more than a binade",
-                                                            comparison_->grown(), changes.size());
+    figure.title = comparison->kinds.empty() ? "The two files have no tensor in common"
+                                             : fmt::format("{} of {} kinds grew by more than a binade",
+                                                           comparison->grown(), changes.size());
     std::ranges::sort(changes);
     std::vector<double> places;
     for (std::size_t i = 0; i < changes.size(); ++i) places.push_back(static_cast<double>(i + 1));
@@ -145,15 +145,13 @@ Figure WorkbenchLab::change() const {
     return figure;
 }
 
-std::vector<Figure> WorkbenchLab::figures() const {
+std::vector<Figure> Workbench::figures() const {
     if (scanned().before) return {histogram(), change()};
     return {histogram(), where()};
 }
 
-std::vector<std::string> WorkbenchLab::figure_ids() const { return {"histogram", "where", "change"}; }
-
 // Weights and gradients of one layer: two humps, of which one window takes one.
-Figure WorkbenchLab::thumbnail() const {
+Figure Workbench::thumbnail() const {
     Figure figure{.id = "thumbnail", .title = {}};
     std::vector<double> edges, heights;
     for (int i = 0; i <= 24; ++i) edges.push_back(i);
@@ -194,7 +192,7 @@ const std::vector<Note>& notes() {
 
 }  // namespace
 
-std::string WorkbenchLab::note() const {
+std::string Workbench::note() const {
     const ScanRow* const now = row();
     if (!now) return "";
     for (const Note& note : notes())

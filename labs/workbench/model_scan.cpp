@@ -51,17 +51,24 @@ std::shared_ptr<const TensorStore> open_files(const std::string& lines) {
 
 }  // namespace
 
-struct ScanRun::Work {
+struct Scans::Work {
     Scan scan;
     std::unique_ptr<Scan> before;
 };
 
-void ScanRun::set_wake(std::function<void()> wake) {
+void Scans::start_worker(std::function<void()> wake) {
     wake_ = std::move(wake);
     in_window_ = true;
 }
 
-void ScanRun::start(const ScanRequest& request) {
+void Scans::refresh(bool, bool) {
+    if (const ScanRequest wanted = request_(); asked_ != wanted) start(*(asked_ = wanted));
+    const std::lock_guard lock{mutex_};
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+    if (newest_) state_ = std::move(*std::exchange(newest_, std::nullopt));
+}
+
+void Scans::start(const ScanRequest& request) {
     const ScanSpec spec{.recipes = scan_recipes(rule_of(request.mx_rule)),
                         .use = use_given(request.cast_as),
                         .uses = uses_of(request.uses),
@@ -83,16 +90,16 @@ void ScanRun::start(const ScanRequest& request) {
     });
 }
 
-void ScanRun::cancel() { worker_.request_stop(); }
-void ScanRun::prefer(std::size_t tensor) { preferred_ = static_cast<std::ptrdiff_t>(tensor); }
+void Scans::cancel() { worker_.request_stop(); }
+void Scans::prefer(std::size_t tensor) { preferred_ = static_cast<std::ptrdiff_t>(tensor); }
 
-void ScanRun::stop() {
+void Scans::stop() {
     worker_.request_stop();
     if (worker_.joinable()) worker_.join();
     running_ = false;
 }
 
-void ScanRun::work(Work& work, const std::stop_token& token) {
+void Scans::work(Work& work, const std::stop_token& token) {
     using Clock = std::chrono::steady_clock;
     constexpr auto kBetween = std::chrono::milliseconds(100);  // of two states that are shown
     auto shown = Clock::now();
@@ -125,16 +132,10 @@ void ScanRun::work(Work& work, const std::stop_token& token) {
     running_ = false;
 }
 
-void ScanRun::publish(const Work& work, bool done, bool cancelled) {
+void Scans::publish(const Work& work, bool done, bool cancelled) {
     ScanState state{scanned_by(work.scan, work.before.get()), done, cancelled};
     const std::lock_guard lock{mutex_};
-    state_ = std::move(state);
-}
-
-std::optional<ScanState> ScanRun::take() {
-    const std::lock_guard lock{mutex_};
-    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
-    return std::exchange(state_, std::nullopt);
+    newest_ = std::move(state);
 }
 
 }  // namespace fp8lab::workbench

@@ -9,9 +9,10 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
 #include "core/inspect/scan.h"
+#include "labs/table/computed.h"
 
 namespace fp8lab::workbench {
 
@@ -28,33 +29,43 @@ struct ScanState {
     bool done = false, cancelled = false;
 };
 
-class ScanRun {
+// The scan of the present request. Without a window a new one is done before refresh() returns; in a window it is on a
+// thread, and refresh() takes the newest state.
+class Scans final : public table::Part {
   public:
-    ~ScanRun() { stop(); }
-    // Without it start() returns when all is done.
-    void set_wake(std::function<void()> wake);
+    explicit Scans(std::function<ScanRequest()> request)
+        : Part("", table::When::shown), request_(std::move(request)) {}
+    ~Scans() override { stop(); }
+    const ScanState& operator*() const { return state_; }
+    const ScanState* operator->() const { return &state_; }
+    const std::optional<ScanRequest>& asked() const { return asked_; }
+
+    bool busy() const override { return running_; }
+    void start_worker(std::function<void()> wake) override;
     // The files are opened before it returns, so that what was there stays where that fails: throws input_error. What an
-    // earlier request has measured of the same files is not read again.
-    void start(const ScanRequest& request);
+    // earlier request has measured of the same files is not read again. Throws what the scan threw.
+    void refresh(bool shown, bool in_window) override;
+    void again() { asked_.reset(); }  // at the next refresh()
     void cancel();                    // what was measured stays
     void prefer(std::size_t tensor);  // is cast next
-    bool running() const { return running_; }
-    // The newest state, once. Throws what the scan threw.
-    std::optional<ScanState> take();
 
   private:
     struct Work;
+    void start(const ScanRequest& request);
     void stop();
     void work(Work& work, const std::stop_token& token);
     void publish(const Work& work, bool done, bool cancelled);
 
+    std::function<ScanRequest()> request_;
+    std::optional<ScanRequest> asked_;
+    ScanState state_;
     std::shared_ptr<ScanCache> cache_ = std::make_shared<ScanCache>();
     std::function<void()> wake_;
     bool in_window_ = false;
     std::atomic<bool> running_ = false;
     std::atomic<std::ptrdiff_t> preferred_ = -1;
-    std::mutex mutex_;  // of state_ and failure_
-    std::optional<ScanState> state_;
+    std::mutex mutex_;  // of the two below
+    std::optional<ScanState> newest_;
     std::exception_ptr failure_;
     std::jthread worker_;
 };

@@ -27,24 +27,24 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
     ui::stroke_rect(c, strip, {Role::line}, 6);
     const float y = (strip.y0 + strip.y1) / 2, right = strip.x1 - c.px(12);
     float x = strip.x0 + c.px(14);
-    if (!lab_.problem().empty()) {
+    if (!lab_->problem.empty()) {
         ui::alert(c, {x + c.px(7), y}, {Role::warning});
-        const std::string words = ui::cut_end(c, lab_.problem(), kSans13, right - x - c.px(22));
+        const std::string words = ui::cut_end(c, lab_->problem, kSans13, right - x - c.px(22));
         ui::text_mid(c, {x + c.px(22), y}, words, {Role::warning}, kSans13);
-        ui::probe(c, "workbench.problem", strip, {}, lab_.problem());
+        ui::probe(c, "workbench.problem", strip, {}, lab_->problem);
         ui::advance(strip);
-        ui::tooltip(c, "Not opened", lab_.problem());
+        ui::tooltip(c, "Not opened", lab_->problem);
         return strip.y1;
     }
-    const Scanned& s = lab_.scanned();
-    const std::string told = lab_.running() || !lab_.scan_state().cancelled
+    const Scanned& s = lab_->scanned();
+    const std::string told = lab_->scans.busy() || !lab_->scans->cancelled
                                  ? fmt::format("{} of {} scanned", s.scanned, s.rows.size())
                                  : fmt::format("stopped at {} of {}", s.scanned, s.rows.size());
     const float words_from = right - ui::text_width(c, told, kSans13);
     ui::text_mid(c, {right, y}, told, {Role::muted}, kSans13, Anchor::right);
     ui::probe(c, "workbench.progress", strip, {}, told);
     float end = words_from - c.px(16);
-    if (lab_.running()) {
+    if (lab_->scans.busy()) {
         ImGui::SetCursorScreenPos({end - c.px(72), y - c.px(16)});
         if (ui::button(c, "workbench.cancel", "Cancel", {.width = 72})) lab_.act("cancel");
         end -= c.px(84);
@@ -54,17 +54,17 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
     ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + bar * static_cast<float>(s.progress), y + c.px(1)},
                   {Role::text});
     end -= bar + c.px(16);
-    const std::string name = ui::cut_middle(c, lab_.file_name(), kBold13, end - x);
+    const std::string name = ui::cut_middle(c, lab_->file_name(), kBold13, end - x);
     ui::text_mid(c, {x, y}, name, {Role::text}, kBold13);
     x += ui::text_width(c, name, kBold13) + c.px(18);
     if (x + c.px(60) < end)
-        ui::text_mid(c, {x, y}, ui::cut_end(c, lab_.file_words(), kSans13, end - x), {Role::muted}, kSans13);
+        ui::text_mid(c, {x, y}, ui::cut_end(c, lab_->file_words(), kSans13, end - x), {Role::muted}, kSans13);
     return strip.y1;
 }
 
 void WorkbenchView::stage(Context& c, Rect area) {
     float y = draw_strip(c, area) + c.px(14);
-    if (!lab_.scanned().store) return;
+    if (!lab_->scanned().store) return;
     // Below the table: twelve recipes with their heads and reasons.
     const float rest = area.y1 - y, lower = std::clamp(0.54F * rest, c.px(290), c.px(396));
     const float room = (rest - lower) / c.scale - kAroundRows;
@@ -76,13 +76,13 @@ void WorkbenchView::stage(Context& c, Rect area) {
 }
 
 void WorkbenchView::choose(std::size_t table_row) {
-    const TableRow& row = lab_.table().at(table_row);
-    set("tensor=" + lab_.scanned().store->tensors()[row.worst].name);
+    const TableRow& row = lab_->list.at(table_row);
+    set("tensor=" + lab_->scanned().store->tensors()[row.worst].name);
 }
 
 // The members of a kind, by its name as the filter.
 void WorkbenchView::unfold(std::size_t table_row) {
-    const std::string kind = lab_.table().at(table_row).name;
+    const std::string kind = lab_->list.at(table_row).name;
     set("fold=false");
     set("filter=" + kind);
 }
@@ -92,15 +92,13 @@ bool WorkbenchView::character(Context& c, unsigned typed) { return typed == '/' 
 bool WorkbenchView::key(Context& c, ui::Key key) {
     if (key == ui::Key::slash) {
         if (c.typing.name != "workbench.filter")
-            c.typing = {.name = "workbench.filter",
-                        .text = lab_.params().filter,
-                        .wants_focus = true,
-                        .select = true};
+            c.typing = {
+                .name = "workbench.filter", .text = lab_->params.filter, .wants_focus = true, .select = true};
         c.wants_redraw = true;
         return true;
     }
-    const auto now = lab_.selected_row();
-    const auto count = static_cast<int>(lab_.table().size());
+    const auto now = lab_->selected_row();
+    const auto count = static_cast<int>(lab_->list.size());
     const int page = std::max(1, static_cast<int>(rows_shown_) - 1);
     const int step = key == ui::Key::down        ? 1
                      : key == ui::Key::up        ? -1
@@ -114,7 +112,7 @@ bool WorkbenchView::key(Context& c, ui::Key key) {
         to_selected_ = true;
         return true;
     }
-    if (key == ui::Key::enter && lab_.params().fold) {
+    if (key == ui::Key::enter && lab_->params.fold) {
         if (now) unfold(*now);
         return true;
     }
@@ -138,18 +136,21 @@ std::span<const ViewKey> WorkbenchView::keys() const {
 }
 
 std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
-    const ScanRow* const row = lab_.row();
+    const ScanRow* const row = lab_->row();
     if (!row) return {{"tensor", "none"}};
-    const StoredTensor& tensor = lab_.scanned().store->tensors()[row->tensor];
+    const StoredTensor& tensor = lab_->scanned().store->tensors()[row->tensor];
     const MatrixShape shape = tensor.matrix();
     std::string as = fmt::format("{}, {} x {}", to_string(row->use), shape.rows, shape.cols);
     if (row->every > 1) as += fmt::format(", sampled 1 of {} bands of 128 rows", row->every);
     if (tensor.scales) as += fmt::format(", {} times {}", tensor.dtype, tensor.scales->name);
+    if (const ScaleHealth& scales = row->summary.scales; !scales.is_usual())
+        as += fmt::format(" ({})", scales.words());
+    if (!row->not_scanned.empty()) as += ", " + row->not_scanned;
     return {{"tensor", tensor.name}, {"as", as}};
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {
-    return std::make_unique<WorkbenchView>(dynamic_cast<WorkbenchLab&>(lab));
+    return std::make_unique<WorkbenchView>(static_cast<WorkbenchLab&>(lab));
 }
 
 }  // namespace fp8lab::workbench

@@ -6,17 +6,16 @@
 #include <string_view>
 #include <vector>
 
+#include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/view.h"
 #include "labs/workbench/model.h"
 
 namespace fp8lab::workbench {
 
-class WorkbenchView final : public LabView {
+class WorkbenchView final : public table::TableView<Workbench> {
   public:
-    explicit WorkbenchView(WorkbenchLab& lab) : lab_(lab) {}
+    using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
-    void explore(ui::Context& context, float width) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, ui::Key key) override;
     bool character(ui::Context& context, unsigned typed) override;
@@ -27,6 +26,10 @@ class WorkbenchView final : public LabView {
         std::string id, head, term;  // id: of the field `order`; term: of the glossary
         float right;                 // px
         int recipe = -1;             // of the list; -1: another number
+    };
+    struct RecipeColumns {  // of numbers: right edges, px
+        bool rows = false;  // whether the worst row has room
+        float bar = 0, bar_end = 0, sqnr = 0, worst = 0, zero = 0, bits = 0, meets = 0;
     };
     // view.cpp
     float draw_strip(ui::Context& context, Rect area);
@@ -43,26 +46,27 @@ class WorkbenchView final : public LabView {
     // view_tensor.cpp
     void draw_tensor(ui::Context& context, Rect area);
     void draw_places(ui::Context& context, Rect area);
+    void draw_values(ui::Context& context, std::vector<Figure> figures, Rect area, bool narrow);
     void draw_recipes(ui::Context& context, Rect area);
+    void draw_recipe(ui::Context& context, std::size_t recipe, const RecipeColumns& at, Rect line);
     // view_browse.cpp: the folder at hand, under the file field that it is for.
     void draw_browser(ui::Context& context);
     void open(const std::filesystem::path& path);
     // view_panel.cpp
-    void draw_files(ui::Context& context, float width);
+    std::string more_words() const override { return "name, worst row, bits, cast as, MX rule"; }
+    void draw_above(ui::Context& context, float width) override;  // the files
+    bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
+    void draw_below(ui::Context& context, float width) override;
     void draw_class(ui::Context& context);
-    void draw_show(ui::Context& context, const Field& field);
     void draw_uses(ui::Context& context, float width);
     void draw_before(ui::Context& context, float width);
     void draw_counts(ui::Context& context, float width);
 
-    void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
     void choose(std::size_t table_row);
     void unfold(std::size_t table_row);
 
-    WorkbenchLab& lab_;
     ui::PlotState histogram_, change_;
-    int part_ = 0;  // on a narrow stage: figures, recipes, or the change between two files
-    bool more_open_ = false;
+    int part_ = 0;              // on a narrow stage: figures, recipes, or the change between two files
     bool to_selected_ = false;  // the table scrolls to it
     std::string shown_tensor_;  // the field `tensor` when it last did
     float rows_shown_ = 1;

@@ -38,7 +38,7 @@ Menu menu_of(const std::string& now, bool may_be_none) {
 
 }  // namespace
 
-void WorkbenchView::draw_files(Context& c, float width) {
+void WorkbenchView::draw_above(Context& c, float width) {
     const std::vector<Field> fields = lab_.fields();
     for (const char* name : {"file", "compare"}) {
         const Field& field = *find_field(fields, name);
@@ -71,27 +71,20 @@ void WorkbenchView::draw_files(Context& c, float width) {
 }
 
 // Five short words in one switch: edit() makes a list of more than four.
-void WorkbenchView::draw_show(Context& c, const Field& field) {
-    if (ui::withheld(c, field)) return;
+bool WorkbenchView::draw_own(Context& c, const table::Row& row, const Field&) {
+    const Field& field = row.field;
+    if (field.info.name != "show") return false;
     std::vector<std::string> labels;
-    int selected = 0;
-    for (const Choice& choice : field.choices) {
-        if (choice.id == lab_.params().show) selected = static_cast<int>(labels.size());
-        labels.push_back(choice.label);
-    }
+    for (const Choice& choice : field.choices) labels.push_back(choice.label);
+    int selected = ui::index_of_choice(labels, lab_->params.show);
     ui::text(c, field.info.label, Role::muted, kSans13);
     if (ui::segmented(c, "show", labels, selected))
         set("show=" + labels.at(static_cast<std::size_t>(selected)));
     ui::tooltip(c, field.info.label, field.info.help);
+    return true;
 }
 
-void WorkbenchView::explore(Context& c, float width) {
-    draw_files(c, width);
-    const std::vector<Field> fields = lab_.fields(), default_fields = lab_.defaults();
-    draw_show(c, *find_field(fields, "show"));
-    ui::edit_fields(
-        c, "workbench.more", fields, default_fields, [](std::string_view name) { return name != "show"; },
-        "name, worst row, bits, cast as, MX rule", more_open_);
+void WorkbenchView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_class(c);
     draw_uses(c, width);
@@ -101,7 +94,7 @@ void WorkbenchView::explore(Context& c, float width) {
 
 // What the selected tensor is cast as; its name may mislead.
 void WorkbenchView::draw_class(Context& c) {
-    const ScanRow* const row = lab_.row();
+    const ScanRow* const row = lab_->row();
     if (!row || !row->not_scanned.empty()) return;
     std::vector<std::string> labels;
     int selected = 0;
@@ -111,7 +104,7 @@ void WorkbenchView::draw_class(Context& c) {
     }
     ui::text(c, "This tensor is", Role::muted, kSans13);
     if (ui::segmented(c, "workbench.class", labels, selected))
-        set("uses=" + lab_.uses_with(kTensorUses.at(static_cast<std::size_t>(selected))));
+        set("uses=" + lab_->uses_with(kTensorUses.at(static_cast<std::size_t>(selected))));
     ui::tooltip(
         c, "This tensor is",
         "By its name: w a weight, x an input, dy a gradient, state of the optimiser. Show goes by it, and "
@@ -120,7 +113,7 @@ void WorkbenchView::draw_class(Context& c) {
 
 // Labs that take a tensor of one's own.
 void WorkbenchView::draw_uses(Context& c, float width) {
-    const ScanRow* const row = lab_.row();
+    const ScanRow* const row = lab_->row();
     if (!row || !row->not_scanned.empty()) return;
     ui::text(c, "Use this tensor in", Role::text, kBold15);
     std::vector<const LabEntry*> takers;
@@ -133,15 +126,15 @@ void WorkbenchView::draw_uses(Context& c, float width) {
         ImGui::SetCursorScreenPos({at.x + c.px((each + gap) * static_cast<float>(i)), at.y});
         const std::string name = "use." + takers[i]->mark();
         if (ui::button(c, "workbench." + name, "L" + std::to_string(takers[i]->number), {.width = each}))
-            c.wanted_lab = {.lab = std::string(takers[i]->id), .fields = lab_.fields_for(takers[i]->id)};
+            c.wanted_lab = {.lab = std::string(takers[i]->id), .fields = lab_->fields_for(takers[i]->id)};
         ui::tooltip(c, takers[i]->title, "Opens the lab with this tensor.");
     }
     ImGui::Dummy({0, c.px(4)});
 }
 
 void WorkbenchView::draw_before(Context& c, float width) {
-    const ScanRow *const now = lab_.row(), *const old = lab_.row_before();
-    if (!now || !lab_.scanned().before) return;
+    const ScanRow *const now = lab_->row(), *const old = lab_->row_before();
+    if (!now || !lab_->scanned().before) return;
     const std::vector<float> columns = {0.5F * width, 0.25F * width, 0.25F * width};
     const auto head = [](std::string words) {
         return ui::Cell{.text = std::move(words), .role = Role::muted, .mono = false};
@@ -165,13 +158,13 @@ void WorkbenchView::draw_before(Context& c, float width) {
     row("least, not 0", [](const ScanRow& of) { return static_cast<double>(of.summary.least); });
     row("binades", [](const ScanRow& of) { return of.summary.binades(); });
     ui::table_end(c, columns);
-    if (const auto& changes = lab_.comparison())
+    if (const auto& changes = lab_->comparison)
         ui::wrapped(c, fmt::format("{} tensors are new, {} missing, {} reshaped.", changes->added.size(),
                                    changes->missing.size(), changes->reshaped.size()));
 }
 
 void WorkbenchView::draw_counts(Context& c, float width) {
-    const Tally& counts = lab_.counts();
+    const Tally& counts = lab_->counts;
     if (counts.tensors == 0) return;
     ui::text(c, fmt::format("Tensors of {} that meet the demands", counts.done), Role::text, kBold13);
     const Rect line = ui::next_area(c, 44);
@@ -180,7 +173,7 @@ void WorkbenchView::draw_counts(Context& c, float width) {
                                     {"current", "one scale"},
                                     {"mxfp6-e3m2", "E3M2"},
                                     {"nvfp4", "NVFP4"}}) {
-        const auto recipe = lab_.find_recipe(id);
+        const auto recipe = lab_->find_recipe(id);
         if (!recipe) continue;
         ui::text_mid(c, {x, line.y0 + c.px(10)}, words, {Role::muted}, kSans13);
         ui::text_mid(c, {x, line.y0 + c.px(32)}, std::to_string(counts.meeting[*recipe]), {Role::text},

@@ -23,16 +23,16 @@ std::string size_text(float value) { return value == 0 ? "0" : screen_number(sta
 }  // namespace
 
 std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, Rect area) const {
-    const auto recipes = lab_.columns();
+    const auto recipes = lab_->columns();
     const bool wide = area.width() >= c.px(680);
     std::vector<Column> out;
     float right = area.x1;
     for (std::size_t i = recipes.size(); i-- > 0;) {
-        const ScanRecipe& recipe = lab_.scanned().recipes[recipes[i]];
+        const ScanRecipe& recipe = lab_->scanned().recipes[recipes[i]];
         out.push_back({recipe.id, recipe.short_label, "underflow", right, static_cast<int>(recipes[i])});
         right -= c.px(i == 0 ? 70 : wide ? 62 : 54);
     }
-    if (lab_.shows_not_finite()) {
+    if (lab_->shows_not_finite()) {
         out.push_back({"not_finite", "NaN, Inf", "special-values", right});
         right -= c.px(74);
     }
@@ -47,9 +47,9 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
         right -= c.px(width);
     }
     out.push_back({"name",
-                   !lab_.params().fold ? "tensor"
-                   : wide              ? "kind, worst of its layers"
-                                       : "kind",
+                   !lab_->params.fold ? "tensor"
+                   : wide             ? "kind, worst of its layers"
+                                      : "kind",
                    "", right});
     std::ranges::reverse(out);
     return out;
@@ -57,7 +57,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
 
 // A click sorts by the column; a second one reverses the order.
 void WorkbenchView::draw_heads(Context& c, const std::vector<Column>& columns, Rect area, float y) {
-    const Params& p = lab_.params();
+    const Params& p = lab_->params;
     const std::string order = p.order == "underflow" ? "current" : p.order;
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const Column& column = columns[i];
@@ -104,16 +104,16 @@ std::string shape_words(std::string shape) {
 
 }  // namespace
 
-float WorkbenchView::row_height() const { return lab_.scanned().before ? kTwoLines : kRowHeight; }
+float WorkbenchView::row_height() const { return lab_->scanned().before ? kTwoLines : kRowHeight; }
 
 void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, const TableRow& row, Rect line,
                              bool selected) {
-    const ScanRow& worst = lab_.scanned().rows[row.worst];
-    const bool compared = lab_.scanned().before != nullptr,
+    const ScanRow& worst = lab_->scanned().rows[row.worst];
+    const bool compared = lab_->scanned().before != nullptr,
                known = row.summarised && worst.not_scanned.empty();
     const float middle = (line.y0 + line.y1) / 2, y = compared ? line.y0 + c.px(12) : middle,
                 below = line.y0 + c.px(28);
-    const double limit = lab_.params().max_underflow;
+    const double limit = lab_->params.max_underflow;
     const TableBefore& before = row.before;
     const bool has_before = before.change == "same" && known;
     for (const Column& column : columns) {
@@ -162,18 +162,18 @@ void WorkbenchView::draw_missing(Context& c, Rect line, std::size_t index) {
     ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
     const char* const words = "only in the second file";
     const float room = line.width() - ui::text_width(c, words, kSans13) - c.px(16);
-    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, lab_.comparison()->missing[index], kMono13, room),
+    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, lab_->comparison->missing[index], kMono13, room),
                  {Role::muted}, kMono13);
     ui::text_mid(c, {line.x1, y}, words, {Role::muted}, kSans13, Anchor::right);
 }
 
 float WorkbenchView::draw_filter(Context& c, Rect area) {
     constexpr float kWidth = 220;
-    if (c.typing.name != "workbench.filter" && lab_.params().filter.empty()) return 0;
+    if (c.typing.name != "workbench.filter" && lab_->params.filter.empty()) return 0;
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({area.x1 - c.px(kWidth), area.y0 - c.px(6)});
     ImGui::BeginChild("workbench.filter.box", {c.px(kWidth), c.px(34)}, false, ImGuiWindowFlags_NoScrollbar);
-    std::string words = lab_.params().filter;
+    std::string words = lab_->params.filter;
     if (ui::text_input(c, "workbench.filter", words, "a part of the name", kMono13)) set("filter=" + words);
     ImGui::EndChild();
     ImGui::SetCursorScreenPos(cursor);
@@ -184,14 +184,14 @@ void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Re
     const float y = (line.y0 + line.y1) / 2;
     ui::hline(c, line.x0, line.x1, line.y0, {Role::text});
     ui::hline(c, line.x0, line.x1, line.y1, {Role::text});
-    const std::string words = fmt::format("tensors of {} that lose more than {} %", lab_.counts().done,
-                                          screen_number(lab_.params().max_underflow));
+    const std::string words = fmt::format("tensors of {} that lose more than {} %", lab_->counts.done,
+                                          screen_number(lab_->params.max_underflow));
     float first = line.x1;
     for (const Column& column : columns) {
         if (column.recipe < 0) continue;
         first = std::min(first, column.right - c.px(50));
         ui::text_mid(c, {column.right, y},
-                     std::to_string(lab_.counts().losing[static_cast<std::size_t>(column.recipe)]),
+                     std::to_string(lab_->counts.losing[static_cast<std::size_t>(column.recipe)]),
                      {Role::text}, kMonoBold13, Anchor::right);
     }
     ui::text_mid(c, {line.x0, y}, ui::cut_end(c, words, kBold13, first - line.x0), {Role::text}, kBold13);
@@ -199,22 +199,22 @@ void WorkbenchView::draw_foot(Context& c, const std::vector<Column>& columns, Re
 
 float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
     const float filter = draw_filter(c, area);
-    float y = ui::heading(c, lab_.title(), {area.x0, area.y0, area.x1 - filter, area.y1}) + c.px(4);
+    float y = ui::heading(c, lab_->title(), {area.x0, area.y0, area.x1 - filter, area.y1}) + c.px(4);
     const auto columns = columns_in(c, area);
     draw_heads(c, columns, area, y + c.px(11));
     y += c.px(24);
     const float height = c.px(row_height()), bleed = c.px(7);
-    const auto& table = lab_.table();
+    const auto& table = lab_->list;
     rows_shown_ = static_cast<float>(rows);
     const float shown = height * rows_shown_;
     ImGui::SetCursorScreenPos({area.x0 - bleed, y});
     ImGui::BeginChild("workbench.rows", {area.width() + bleed + c.px(16), shown}, false,
                       ImGuiWindowFlags_NoScrollbar);
     const ImVec2 origin = ImGui::GetCursorScreenPos();
-    const auto selected = lab_.selected_row();
-    to_selected_ = to_selected_ || shown_tensor_ != lab_.params().tensor;
+    const auto selected = lab_->selected_row();
+    to_selected_ = to_selected_ || shown_tensor_ != lab_->params.tensor;
     if (to_selected_ && selected) {
-        shown_tensor_ = lab_.params().tensor;
+        shown_tensor_ = lab_->params.tensor;
         const float top = height * static_cast<float>(*selected);
         if (top < ImGui::GetScrollY()) ImGui::SetScrollY(top);
         if (top + height > ImGui::GetScrollY() + shown) ImGui::SetScrollY(top + height - shown);
@@ -226,16 +226,14 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
         const Rect line{area.x0, top, area.x1, top + height};
         const Rect whole{line.x0 - bleed, line.y0, line.x1 + bleed, line.y1};
         const bool chosen = selected == i;
-        if (chosen) ui::fill_rect(c, whole, {Role::field}, 4);
         if (!chosen) ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
-        const ui::Press press = ui::press(c, fmt::format("workbench.row.{}", i), whole, 4);
-        if (press.hovered) ui::stroke_rect(c, whole, {Role::axis}, 4);
-        if (press.clicked) choose(i);
-        if (press.clicked && ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && lab_.params().fold)
-            unfold(i);
+        if (ui::press_row(c, fmt::format("workbench.row.{}", i), whole, chosen)) {
+            choose(i);
+            if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left) && lab_->params.fold) unfold(i);
+        }
         draw_row(c, columns, table[i], line, chosen);
     }
-    const std::size_t missing = lab_.comparison() ? lab_.comparison()->missing.size() : 0,
+    const std::size_t missing = lab_->comparison ? lab_->comparison->missing.size() : 0,
                       all = table.size() + missing;
     for (std::size_t i = std::max(first, table.size()); i < std::min(all, first + rows + 1); ++i) {
         const float top = origin.y + height * static_cast<float>(i);

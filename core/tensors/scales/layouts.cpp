@@ -33,6 +33,7 @@ constexpr std::array kAsides = {
     Aside{"q_scale", "a scale of queries"},
     Aside{"k_scale", "a scale of the KV cache"},
     Aside{"v_scale", "a scale of the KV cache"},
+    Aside{"kv_scale", "a scale of the KV cache"},
     Aside{"input_amax", "an amax of activations"},
     Aside{"weight_shape", "the shape of packed codes"},
     Aside{"zero_point", "zero points"},

@@ -19,26 +19,22 @@ float heading(Context& c, std::string_view words, Rect area) {
 }
 
 void note(Context& c, std::string_view words, Rect area) {
-    const auto lines = wrap_lines(c, words, kSans13, area.width());
+    const auto lines = static_cast<float>(wrap_lines(c, words, kSans13, area.width()).size());
+    if (area.y0 + c.px(line_height(13)) * lines <= area.y1 + 1) paragraph(c, words, area);
+}
+
+float paragraph(Context& c, std::string_view words, Rect area) {
     float y = area.y0;
-    if (y + c.px(line_height(13)) * static_cast<float>(lines.size()) > area.y1 + 1) return;
-    for (const std::string_view line : lines) {
+    for (const std::string_view line : wrap_lines(c, words, kSans13, area.width())) {
+        if (y + c.px(line_height(13)) > area.y1 + 1) break;
         text_at(c, {area.x0, y}, line, {Role::muted}, kSans13);
         y += c.px(line_height(13));
     }
+    return y;
 }
 
 void end_words(Context& c, std::vector<EndWords> ends, float x, Rect area) {
-    std::ranges::sort(ends, {}, &EndWords::y);
-    const float pitch = c.px(18);
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-        const float least = i == 0 ? area.y0 : ends[i - 1].y + pitch;
-        ends[i].y = std::max(ends[i].y, least);
-    }
-    for (std::size_t i = ends.size(); i-- > 0;) {
-        const float most = i + 1 == ends.size() ? area.y1 : ends[i + 1].y - pitch;
-        ends[i].y = std::min(ends[i].y, most);
-    }
+    move_apart(ends, c.px(18), area.y0, area.y1);
     for (const EndWords& end : ends) {
         float at = x;
         if (!end.value.empty()) {
@@ -85,15 +81,17 @@ float row(Context& c, const RowWords& row, Rect area, float height) {
     return area.y0 + height;
 }
 
+bool press_row(Context& c, std::string_view name, Rect line, bool chosen) {
+    if (chosen) fill_rect(c, line, {Role::field}, 4);
+    const Press row = press(c, name, line, 4);
+    if (row.hovered) stroke_rect(c, line, {Role::axis}, 4);
+    return row.clicked;
+}
+
 Halves halves(Context& c, std::string_view name, Rect area, const std::array<std::string, 2>& names,
               int& part) {
     if (area.width() < c.px(680)) {
-        const float wide = c.px(200);
-        ImGui::SetCursorScreenPos({area.x1 - wide, area.y0});
-        ImGui::BeginChild((std::string(name) + ".switch").c_str(), {wide, c.px(34)}, false,
-                          ImGuiWindowFlags_NoScrollbar);
-        segmented(c, std::string(name) + ".part", names, part);
-        ImGui::EndChild();
+        corner_switch(c, std::string(name) + ".part", {area.x1, area.y0}, 200, names, part);
         const Rect rest{area.x0, area.y0 + c.px(40), area.x1, area.y1};
         return {rest, rest, part == 0, part == 1};
     }
@@ -102,6 +100,33 @@ Halves halves(Context& c, std::string_view name, Rect area, const std::array<std
     fill_rect(c, {middle, area.y0 - c.px(12), middle + hairline(c), area.y1}, {Role::line});
     return {{area.x0, area.y0, middle - c.px(between), area.y1},
             {middle + c.px(between), area.y0, area.x1, area.y1}};
+}
+
+void recipe_buttons(Context& c, const std::string& name, const std::string& te_code,
+                    const std::string& recipe) {
+    const float half = (ImGui::GetContentRegionAvail().x / c.scale - 8) / 2;
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    if (button(c, name + ".copy_recipe", "Copy TE recipe", {.width = half}))
+        ImGui::SetClipboardText(te_code.c_str());
+    tooltip(c, "Copy as Transformer Engine recipe", te_code);
+    if (recipe.empty()) return;
+    ImGui::SetCursorScreenPos({at.x + c.px(half + 8), at.y});
+    if (button(c, name + ".train", "Train with it", {.width = half})) {
+        const std::size_t colon = std::min(recipe.find(':'), recipe.size());
+        c.wanted_lab = {.lab = "train",
+                        .fields = {"arm_b=" + recipe.substr(0, colon), "round=recipe",
+                                   "options=" + recipe.substr(std::min(colon + 1, recipe.size()))}};
+    }
+    tooltip(c, "Train with it", "Opens L8 with arm B = " + recipe + ".");
+}
+
+void corner_switch(Context& c, std::string_view name, Point right_top, float width,
+                   std::span<const std::string> labels, int& selected) {
+    ImGui::SetCursorScreenPos({right_top.x - c.px(width), right_top.y});
+    ImGui::BeginChild((std::string(name) + ".switch").c_str(), {c.px(width), c.px(34)}, false,
+                      ImGuiWindowFlags_NoScrollbar);
+    segmented(c, name, labels, selected);
+    ImGui::EndChild();
 }
 
 void knob(Context& c, Point center, float radius) {

@@ -2,6 +2,7 @@
 // what is returned in physical px.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 #include <string>
@@ -18,7 +19,19 @@ namespace fp8lab::ui {
 float heading(Context&, std::string_view words, Rect area);
 // Muted words under a part: nothing where not all of their lines have room.
 void note(Context&, std::string_view words, Rect area);
+// Muted words, as many of their lines as have room. Returns where they end.
+float paragraph(Context&, std::string_view words, Rect area);
 
+// Moves items apart along their member y, so that each is `pitch` or more below the one before, all of them between
+// `top` and `bottom`. Sorts them.
+template <class Item>
+void move_apart(std::vector<Item>& items, float pitch, float top, float bottom) {
+    std::ranges::sort(items, {}, &Item::y);
+    for (std::size_t i = 0; i < items.size(); ++i)
+        items[i].y = std::max(items[i].y, i == 0 ? top : items[i - 1].y + pitch);
+    for (std::size_t i = items.size(); i-- > 0;)
+        items[i].y = std::min(items[i].y, i + 1 == items.size() ? bottom : items[i + 1].y - pitch);
+}
 // Beside the ends of lines, moved apart where they would overlap. x: their left edge.
 struct EndWords {
     float y;
@@ -47,6 +60,9 @@ struct RowWords {
 };
 float row(Context&, const RowWords& row, Rect area, float height);
 
+// The ground of a row that a press chooses. Returns whether it is pressed now.
+bool press_row(Context&, std::string_view name, Rect line, bool chosen);
+
 // Two parts side by side with a line between them; where the stage is narrow, one of them behind a switch, whose choice
 // is `part`.
 struct Halves {
@@ -54,6 +70,14 @@ struct Halves {
     bool shows_left = true, shows_right = true;
 };
 Halves halves(Context&, std::string_view name, Rect area, const std::array<std::string, 2>& names, int& part);
+
+// "Copy TE recipe", and where there is a `recipe` "Train with it", which opens L8 with it as arm B. `name`: before the
+// names of the buttons.
+void recipe_buttons(Context&, const std::string& name, const std::string& te_code, const std::string& recipe);
+
+// A switch with its right upper corner there. `width`: logical px.
+void corner_switch(Context&, std::string_view name, Point right_top, float width,
+                   std::span<const std::string> labels, int& selected);
 
 void knob(Context&, Point center, float radius = 7);  // logical px, with a rim of 2
 int arrow_step();                                     // right and left key: 1, -1 or 0

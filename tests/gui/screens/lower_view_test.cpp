@@ -24,7 +24,7 @@ TEST_CASE("L11: the switch shows one experiment, its figures and its fields") {
     Screen screen;
     CHECK((screen.shows("lower.pareto") && screen.shows("uniform") && !screen.shows("tau")));
     screen.click("experiment.2");
-    CHECK(screen.lab.params().experiment == "cascade");
+    CHECK(screen.lab->params.experiment == "cascade");
     screen.gui.context.probes.items.clear();
     screen.frame();
     CHECK((screen.shows("lower.cascade") && screen.shows("lower.margins") && screen.shows("tau")));
@@ -43,41 +43,41 @@ TEST_CASE("L11: a chip changes one layer and keeps the others, whatever gave the
     REQUIRE(screen.shows("lower.w2.0"));
     screen.click("lower.w2.3");  // the fourth of mix_formats()
     screen.frame();
-    const Params& p = screen.lab.params();
+    const Params& p = screen.lab->params;
     CHECK(p.uniform == "mix");
     CHECK(p.w[1] == "mxfp8");
     CHECK((p.w[0] == "nvfp4" && p.w[2] == "nvfp4" && p.w[3] == "nvfp4"));
     CHECK(p.a[1] == "w");
-    CHECK(screen.lab.outcome().mix.activations[1]->id == "mxfp8");
+    CHECK(screen.lab->outcome->mix.activations[1]->id == "mxfp8");
     screen.click("lower.a2");
     screen.click("lower.a2.0");
     screen.frame();
-    CHECK(screen.lab.outcome().mix.activations[1]->id == "bf16");
+    CHECK(screen.lab->outcome->mix.activations[1]->id == "bf16");
     screen.set("lower=weights");
     CHECK_FALSE(screen.shows("lower.a2"));
-    CHECK(screen.lab.outcome().mix.activations[0]->id == "bf16");
+    CHECK(screen.lab->outcome->mix.activations[0]->id == "bf16");
 }
 
 TEST_CASE("L11: the mixes are shown when asked for, the knob sets a budget, a dot is taken") {
     Screen screen;
-    CHECK(screen.lab.cloud() == nullptr);
+    CHECK(screen.lab->cloud() == nullptr);
     screen.drag("lower.mix", -80);
-    CHECK(screen.lab.params().budget == kMostBits);  // not before
+    CHECK(screen.lab->params.budget == kMostBits);  // not before
     screen.click("lower.reveal");
     screen.frame();
-    REQUIRE(screen.lab.cloud() != nullptr);
-    CHECK(screen.lab.cloud()->all.points.size() == 4096);
+    REQUIRE(screen.lab->cloud() != nullptr);
+    CHECK(screen.lab->cloud()->all.points.size() == 4096);
     screen.drag("lower.mix", -200);
     screen.frame();
-    const double budget = screen.lab.params().budget;
+    const double budget = screen.lab->params.budget;
     CHECK(budget < 8);
-    const auto best = best_within(screen.lab.cloud()->all.points, budget);
-    CHECK(screen.lab.outcome().mix == screen.lab.cloud()->all.mix(*best));
+    const auto best = best_within(screen.lab->cloud()->all.points, budget);
+    CHECK(screen.lab->outcome->mix == screen.lab->cloud()->all.mix(*best));
     screen.click("lower.take_best");
     screen.frame();
-    CHECK(screen.lab.params().budget == kMostBits);
-    CHECK(screen.lab.outcome().mix == screen.lab.cloud()->all.mix(*best));
-    CHECK(screen.words("lower.result") == fmt::format("{:.2f}", screen.lab.outcome().own.bits));
+    CHECK(screen.lab->params.budget == kMostBits);
+    CHECK(screen.lab->outcome->mix == screen.lab->cloud()->all.mix(*best));
+    CHECK(screen.words("lower.result") == fmt::format("{:.2f}", screen.lab->outcome->own.bits));
 }
 
 TEST_CASE("L11: a press on a figure sets what is on its axis") {
@@ -85,14 +85,14 @@ TEST_CASE("L11: a press on a figure sets what is on its axis") {
     screen.set("experiment=ranges");
     const Rect ratios = screen.gui.rect("lower.outlier_ratio");
     screen.click(Point{ratios.x0 + 0.601F * ratios.width(), (ratios.y0 + ratios.y1) / 2});
-    CHECK(screen.lab.params().outlier_ratio == 64);
+    CHECK(screen.lab->params.outlier_ratio == 64);
     const Rect contrasts = screen.gui.rect("lower.contrast");
     screen.click(Point{contrasts.x0 + 0.834F * contrasts.width(), (contrasts.y0 + contrasts.y1) / 2});
-    CHECK(screen.lab.params().contrast == 4);
+    CHECK(screen.lab->params.contrast == 4);
     screen.set("experiment=cascade");
     const Rect taus = screen.gui.rect("lower.tau");
     screen.click(Point{taus.x0 + 0.9F * taus.width(), taus.y0 + 4});
-    CHECK(screen.lab.params().tau == doctest::Approx(0.9));
+    CHECK(screen.lab->params.tau == doctest::Approx(0.9));
 }
 
 TEST_CASE("L11: the stage is whole at every size, in every experiment and for every network") {
@@ -158,8 +158,8 @@ TEST_CASE("L11: more layers than have room scroll, and each has its chips") {
     screen.click("lower.w12");
     screen.click("lower.w12.5");
     screen.frame();
-    CHECK(screen.lab.outcome().mix.weights[11] == mix_formats()[5]);
-    CHECK(screen.lab.outcome().mix.weights[10]->id == "mxfp8");
+    CHECK(screen.lab->outcome->mix.weights[11] == mix_formats()[5]);
+    CHECK(screen.lab->outcome->mix.weights[10]->id == "mxfp8");
 }
 
 TEST_CASE("L11: the mark of a format in the figure is that format for every layer, a click chooses it") {
@@ -167,7 +167,7 @@ TEST_CASE("L11: the mark of a format in the figure is that format for every laye
     screen.set("uniform=nvfp4");
     const Figure figure = screen.lab.figures().front();
     REQUIRE(figure.id == "pareto");
-    const auto& rows = screen.lab.outcome().uniforms;
+    const auto& rows = screen.lab->outcome->uniforms;
     const auto row =
         std::ranges::find_if(rows, [](const OutputRow& one) { return one.format->id == "mxfp8"; });
     REQUIRE(row != rows.end());
@@ -176,5 +176,5 @@ TEST_CASE("L11: the mark of a format in the figure is that format for every laye
     screen.frame();
     CHECK(ImGui::GetMouseCursor() == ImGuiMouseCursor_Hand);
     screen.click(mark);
-    CHECK(screen.lab.params().uniform == "mxfp8");
+    CHECK(screen.lab->params.uniform == "mxfp8");
 }

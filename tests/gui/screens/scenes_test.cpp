@@ -166,7 +166,7 @@ TEST_CASE(
     desk.frame();
     while (desk.shell.lab()->busy()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     desk.frame();
-    CHECK(dynamic_cast<four::FourLab&>(*desk.shell.lab()).outcome().tensor[0].picture);
+    CHECK(dynamic_cast<four::FourLab&>(*desk.shell.lab())->outcome->tensor[0].picture);
     desk.shell.open_file(shipped_decks().front());
     CHECK(desk.shell.presentation().active());
 }

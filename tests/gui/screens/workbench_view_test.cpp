@@ -18,7 +18,7 @@ namespace {
 using Screen = test::LabScreen<WorkbenchLab, WorkbenchView>;
 
 std::string selected_name(const Screen& screen) {
-    return screen.lab.scanned().store->tensors()[*screen.lab.selected()].name;
+    return screen.lab->scanned().store->tensors()[*screen.lab->selected()].name;
 }
 
 }  // namespace
@@ -26,28 +26,28 @@ std::string selected_name(const Screen& screen) {
 TEST_CASE("the Workbench: a press on a row selects its worst tensor, on a recipe shows it") {
     Screen screen;
     CHECK(screen.words("workbench.progress") == "150 of 150 scanned");
-    CHECK(screen.lab.selected_row() == 0);
+    CHECK(screen.lab->selected_row() == 0);
     screen.click("workbench.row.2");
     CHECK(selected_name(screen) == "dact.head");
-    CHECK(screen.lab.selected_row() == 2);
+    CHECK(screen.lab->selected_row() == 2);
     const std::string before = screen.words("workbench.where");
     screen.click("workbench.recipe.mxfp6-e2m3");
-    CHECK(screen.lab.params().recipe == "mxfp6-e2m3");
+    CHECK(screen.lab->params.recipe == "mxfp6-e2m3");
     CHECK(screen.words("workbench.where") != before);
 }
 
 TEST_CASE("the Workbench: a press on a head sorts by it, and again turns the order") {
     Screen screen;
     screen.click("workbench.head.binades");
-    CHECK(screen.lab.params().order == "binades");
-    const double most = screen.lab.table().front().binades;
+    CHECK(screen.lab->params.order == "binades");
+    const double most = screen.lab->list.front().binades;
     CHECK(most == doctest::Approx(62.6).epsilon(0.001));
     screen.click("workbench.head.binades");
-    CHECK(screen.lab.params().ascending);
-    CHECK(screen.lab.table().back().binades == most);
+    CHECK(screen.lab->params.ascending);
+    CHECK(screen.lab->list.back().binades == most);
     screen.click("workbench.head.nvfp4");
-    CHECK(screen.lab.params().order == "nvfp4");
-    CHECK_FALSE(screen.lab.params().ascending);
+    CHECK(screen.lab->params.order == "nvfp4");
+    CHECK_FALSE(screen.lab->params.ascending);
 }
 
 TEST_CASE("the Workbench: keys move through the rows, unfold a kind and fold it again") {
@@ -58,26 +58,26 @@ TEST_CASE("the Workbench: keys move through the rows, unfold a kind and fold it 
         return used;
     };
     CHECK(press(ui::Key::down));
-    CHECK(screen.lab.selected_row() == 1);
+    CHECK(screen.lab->selected_row() == 1);
     CHECK(press(ui::Key::page_down));
-    CHECK(*screen.lab.selected_row() > 3);
+    CHECK(*screen.lab->selected_row() > 3);
     for (int i = 0; i < 20; ++i) press(ui::Key::page_up);
-    CHECK(screen.lab.selected_row() == 0);
-    const std::string kind = screen.lab.table()[0].name;
+    CHECK(screen.lab->selected_row() == 0);
+    const std::string kind = screen.lab->list[0].name;
     CHECK(press(ui::Key::enter));
-    CHECK_FALSE(screen.lab.params().fold);
-    CHECK(screen.lab.params().filter == kind);
-    CHECK(screen.lab.table().size() == 4);
+    CHECK_FALSE(screen.lab->params.fold);
+    CHECK(screen.lab->params.filter == kind);
+    CHECK(screen.lab->list.size() == 4);
     CHECK(press(ui::Key::backspace));
-    CHECK(screen.lab.params().fold);
-    CHECK(screen.lab.table().size() > 20);
+    CHECK(screen.lab->params.fold);
+    CHECK(screen.lab->list.size() > 20);
 }
 
 TEST_CASE("the Workbench: in the exercise the other recipes are covered") {
     Screen screen;
     screen.set("covered=true");
     CHECK(screen.shows("workbench.recipe.mxfp8"));
-    CHECK(screen.lab.advice_title() == "Which recipe has the fewest bits?");
+    CHECK(screen.lab->advice_title() == "Which recipe has the fewest bits?");
 }
 
 TEST_CASE("the Workbench: a second file shows what changed, before and after") {
@@ -132,9 +132,9 @@ TEST_CASE("the Workbench: / filters by name, from the key and from the character
         ui::feed_text("attention");
         screen.frame();
         test::tap(ui::Key::enter, [&] { screen.frame(); });
-        CHECK(screen.lab.params().filter == "attention");
+        CHECK(screen.lab->params.filter == "attention");
         screen.frame();
-        CHECK(screen.lab.table().size() < 20);
+        CHECK(screen.lab->list.size() < 20);
         CHECK(screen.shows("workbench.filter"));  // what filters stays to be seen
     }
     CHECK_FALSE(screen.view.character(screen.gui.context, 'x'));
@@ -152,7 +152,7 @@ TEST_CASE("the Workbench: a file is opened from its folder, and the second one t
     CHECK_FALSE(screen.shows("workbench.name.3"));  // .., one.npy, two.npy
     screen.click("workbench.name.2");
     screen.frame();
-    CHECK(screen.lab.params().file == scratch / "models/two.npy");
+    CHECK(screen.lab->params.file == scratch / "models/two.npy");
     screen.gui.context.probes.items.clear();
     screen.frame();
     CHECK_FALSE(screen.shows("workbench.path"));
@@ -166,7 +166,7 @@ TEST_CASE("the Workbench: a file is opened from its folder, and the second one t
     screen.frame();
     test::tap(ui::Key::enter, [&] { screen.frame(); });
     screen.frame();
-    CHECK(screen.lab.params().compare == scratch / "models/one.npy");
+    CHECK(screen.lab->params.compare == scratch / "models/one.npy");
 }
 
 TEST_CASE(
@@ -175,10 +175,10 @@ TEST_CASE(
     const float high = screen.gui.rect("workbench.row.0").height();
     screen.set("compare=transformer-0");
     CHECK(screen.gui.rect("workbench.row.0").height() > 1.4F * high);
-    for (const TableRow& row : screen.lab.table()) {
+    for (const TableRow& row : screen.lab->list) {
         const bool moments = row.name.starts_with("adam.");
         CHECK(row.before.change == (moments ? "new" : "same"));
-        CHECK(row.before.underflow_pct.size() == (moments ? 0 : screen.lab.scanned().recipes.size()));
+        CHECK(row.before.underflow_pct.size() == (moments ? 0 : screen.lab->scanned().recipes.size()));
     }
 }
 
@@ -187,8 +187,8 @@ TEST_CASE("the Workbench: a switch corrects what the selected tensor is") {
     screen.set("tensor=dact.head");
     screen.click("workbench.class.0");
     screen.frame();
-    CHECK(screen.lab.row()->use == TensorUse::w);
+    CHECK(screen.lab->row()->use == TensorUse::w);
     screen.click("workbench.class.2");
     screen.frame();
-    CHECK(screen.lab.params().uses.empty());
+    CHECK(screen.lab->params.uses.empty());
 }

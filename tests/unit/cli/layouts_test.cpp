@@ -128,3 +128,24 @@ TEST_CASE("a long name loses its middle in the table, and nowhere else") {
     CHECK(has(table, "end "));
     CHECK(has(fp8lab(all + " --csv -").out, name));
 }
+
+TEST_CASE("inspect --against adds columns behind all others, and names what has no counterpart") {
+    const std::string file = kFolder + "hf-fp8.safetensors",
+                      all = "inspect " + file + " --recipe bf16 --against " + file;
+    const Finished csv = fp8lab(all + " --csv -"), as_json = fp8lab(all + " --json"), table = fp8lab(all);
+    CHECK(csv.code == 0);
+    CHECK(csv.err.empty());
+    CHECK(has(csv.out,
+              ",scale_negative,against_sqnr_db,against_rel_l2,against_cosine,worst_row,worst_row_db\n"));
+    CHECK(has(csv.out, ",0,0,0,0,0,inf,0,"));
+    CHECK(has(table.out, "against, dB"));
+    CHECK(rows_of(as_json)["layers.0.down.weight"]["against"]["rel_l2"] == 0);
+    const Finished other =
+        fp8lab("inspect " + file + " --recipe bf16 --json --against " + kFolder + "ct-fp8-conv.safetensors");
+    CHECK(other.code == 0);
+    CHECK(has(other.err,
+              "inspect: 1 tensor is not in ct-fp8-conv.safetensors, by name and shape: "
+              "layers.0.down.weight\n"));
+    CHECK(has(other.err, "inspect: 1 tensor is not in this model, by name and shape: conv.weight\n"));
+    CHECK(fp8lab("inspect " + file + " --against nowhere.safetensors").code == 4);
+}

@@ -1,14 +1,17 @@
 // Which files are networks, which data fit them, the drawn digits, and the KV cache.
 #include <doctest/doctest.h>
 
+#include <cstring>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/files/files.h"
 #include "core/inference/data.h"
 #include "core/inference/kv_cache.h"
 #include "core/nn/pictures/digits.h"
 #include "tests/scratch.h"
 #include "tests/unit/inference/made.h"
+#include "tests/unit/tensors/safetensors_file.h"
 
 using namespace fp8lab;
 using namespace fp8lab::test;
@@ -41,6 +44,26 @@ TEST_CASE("a checkpoint is read as its layers, activation and kind of output") {
     CHECK(option_in(n.command_line, "seed").empty());
     file.metadata["command_line"] = "--activation relu --loss mse";
     CHECK_FALSE(mlp_of(file, "f").classifies);
+}
+
+TEST_CASE("a network whose weights are FP8 codes is read with their scales, and not without") {
+    const Scratch scratch;
+    const auto read = [&](const std::string& scale) {
+        // w1: codes of 1, 2, -0.5 and 448. b1: two zeros.
+        std::vector<std::uint8_t> data = {0x38, 0x40, 0xB0, 0x7E, 0, 0, 0, 0, 0, 0, 0, 0};
+        const float value = 0.25F;
+        data.resize(16);
+        std::memcpy(data.data() + 12, &value, sizeof value);
+        const std::string header = R"({"__metadata__":{"command_line":"--activation relu --loss mse"},)"
+                                   R"("w1":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
+                                   R"("b1":{"dtype":"F32","shape":[2],"data_offsets":[4,12]},")" +
+                                   scale + R"(":{"dtype":"F32","shape":[1],"data_offsets":[12,16]}})";
+        write_file(scratch.path / "m.safetensors", safetensors_file(header, data));
+        return read_mlp(scratch.path / "m.safetensors");
+    };
+    CHECK(read("w1_scale").layers[0].w.values == std::vector<float>{0.25F, 0.5F, -0.125F, 112});
+    CHECK_THROWS_WITH_AS(read("other"), doctest::Contains("tensor 'w1' holds F8_E4M3 codes without a scale"),
+                         Error);
 }
 
 TEST_CASE("what is no network is refused with the tensor") {

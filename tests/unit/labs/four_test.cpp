@@ -123,7 +123,7 @@ TEST_CASE("L12: gains of the mean of 64 stochastic casts, with and without the r
 
 TEST_CASE("L12: means of many casts, W and its copy, dW with one operand rotated") {
     const Made made{"rounding=stochastic", "rht=off", "casts=256"};
-    const Means& means = made.lab.means();
+    const Means& means = *made.lab->means;
     for (const auto& [n, nvfp4, mxfp4] : {std::tuple{1, 17.4, 13.1}, {16, 28.7, 25.2}, {256, 35.2, 37.2}}) {
         CAPTURE(n);
         CHECK(near(means.nvfp4.at(n).sqnr_db, nvfp4, 0.3));
@@ -154,7 +154,7 @@ TEST_CASE("L12: means of many casts, W and its copy, dW with one operand rotated
 
 TEST_CASE("L12: the maps are Transformer Engine's NVFP4, element by element, as they are and rotated") {
     const Made made{};
-    const Outcome& o = made.lab.outcome();
+    const Outcome& o = *made.lab->outcome;
     // x diag(s) H16 / 4, from the definition: H[i][j] = (-1)^popcount(i & j).
     const RhtSigns signs = te_signs();
     for (std::size_t row = 0; row < 4; ++row)
@@ -288,9 +288,9 @@ TEST_CASE("L12: the marked block, by hand: tensor amax 10, block amax 3.1") {
     CHECK(made("block.scale_code") == 0x71);  // 144 = 2^7 x 1.125
     CHECK(made("block.unit") == doctest::Approx(0.535714));
     CHECK(made("block.top") == doctest::Approx(5.7867).epsilon(1e-4));
-    const Marked block = made.lab.marked();
+    const Marked block = made.lab->marked();
     CHECK(block.row == 1);
-    CHECK(static_cast<double>(made.lab.outcome().cast[0].back[31]) == doctest::Approx(-3.2143).epsilon(1e-4));
+    CHECK(static_cast<double>(made.lab->outcome->cast[0].back[31]) == doctest::Approx(-3.2143).epsilon(1e-4));
 }
 
 TEST_CASE("L12: own tensors that have no maps say why, partial blocks, zeros and large ones") {
@@ -304,11 +304,11 @@ TEST_CASE("L12: own tensors that have no maps say why, partial blocks, zeros and
     bad[4 * 32 + 17] = bad[200] = bad[300] = std::nanf("");
     bad[301] = -INFINITY;
     const Made nan{own("nan.npy", bad, 20, 32)};
-    CHECK(nan.lab.outcome().problem ==
+    CHECK(nan.lab->outcome->problem ==
           "3 NaN and 1 Inf, first at row 4, column 17: a block with NaN has no scale.");
     CHECK(std::isnan(nan("sqnr_db")));
     CHECK(nan.lab.figures()[0].title == "No maps of this tensor");
-    CHECK(Made{own("narrow.npy", std::vector<float>(30, 1.0F), 3, 10)}.lab.outcome().problem ==
+    CHECK(Made{own("narrow.npy", std::vector<float>(30, 1.0F), 3, 10)}.lab->outcome->problem ==
           "A block needs 16 columns; this tensor has 10.");
     const Made zeros{own("zeros.npy", std::vector<float>(64, 0.0F), 2, 32)};
     CHECK(std::isnan(zeros("sqnr_db")));
@@ -320,10 +320,10 @@ TEST_CASE("L12: own tensors that have no maps say why, partial blocks, zeros and
     CHECK(square("scales") == 4);
     CHECK(square("sqnr_db") > 15);
     const Made turned{partial};
-    CHECK(turned.lab.outcome().tensor[1].cols == 32);  // the padding stays
+    CHECK(turned.lab->outcome->tensor[1].cols == 32);  // the padding stays
     CHECK(turned("sqnr_db") > 15);
     const Made large{own("large.npy", std::vector<float>(5000 * 16, 0.5F), 5000, 16)};
-    CHECK(large.lab.outcome().note == "The first 4096×16 of 5000×16 elements.");
+    CHECK(large.lab->outcome->note == "The first 4096×16 of 5000×16 elements.");
 }
 
 TEST_CASE("L12: what MXFP4 does not have is refused, and its switches say why") {
@@ -340,15 +340,15 @@ TEST_CASE("L12: what MXFP4 does not have is refused, and its switches say why") 
 
 TEST_CASE("L12: the switches as a recipe, and as Transformer Engine's call") {
     const auto text = [](std::initializer_list<std::string> assignments) {
-        return recipe_text(Made(assignments).lab.recipe());
+        return recipe_text(Made(assignments).lab->recipe());
     };
     CHECK(text({"rht=off", "rounding=stochastic"}) == "nvfp4");
-    const Recipe te = Made{"block=16x16", "rounding=stochastic"}.lab.recipe();
+    const Recipe te = Made{"block=16x16", "rounding=stochastic"}.lab->recipe();
     const Recipe row = parse_recipe("nvfp4-te");
     CHECK((te.square_weights == row.square_weights && te.rht == row.rht && te.target == row.target &&
            te.round_bwd == row.round_bwd));
     CHECK(transformer_engine_code(te).find("NVFP4BlockScaling(") != std::string::npos);
-    CHECK(transformer_engine_code(Made{"rht=off"}.lab.recipe()).find("disable_rht=True") !=
+    CHECK(transformer_engine_code(Made{"rht=off"}.lab->recipe()).find("disable_rht=True") !=
           std::string::npos);
     CHECK(text({"format=mxfp4", "rounding=stochastic"}).starts_with("mxfp4"));
 }
@@ -378,7 +378,7 @@ TEST_CASE("L12: the lesson's numbers are the lab's") {
 
 TEST_CASE("a picture is a tensor: L12 shows it, its casts, and the cast of the rotated one turned back") {
     const Made made{"tensor=picture"};
-    const Outcome& o = made.lab.outcome();
+    const Outcome& o = *made.lab->outcome;
     REQUIRE(o.tensor[0].picture);
     CHECK(o.turned_back.size() == o.tensor[0].values.size());
     // Rotating is orthogonal: the error of what is turned back is that of the rotated cast.

@@ -93,18 +93,18 @@ TEST_CASE("the best mix under a budget has at most those bits and is the best of
     CHECK(metric(lab, "bits") == 8.25);  // no effect before the mixes are shown
     lab.act("reveal");
     lab.update();
-    REQUIRE(lab.cloud() != nullptr);
+    REQUIRE(lab->cloud() != nullptr);
     for (const char* budget : {"budget=4.5", "budget=5.6", "budget=8"}) {
         set(lab, {budget});
         const double bits = metric(lab, "bits"), most = std::stod(std::string(budget).substr(7));
         CHECK(bits <= most);
-        for (const MixPoint& point : lab.cloud()->all.points)
+        for (const MixPoint& point : lab->cloud()->all.points)
             if (point.bits <= most) CHECK(point.divergence >= metric(lab, "divergence"));
     }
     set(lab, {"budget=16", "uniform=nvfp4"});
     lab.act("take_best");
     lab.update();
-    CHECK(lab.params().uniform == "mix");
+    CHECK(lab->params.uniform == "mix");
     CHECK(metric(lab, "bits") <= 4.51);
     CHECK(metric(lab, "divergence") < metric(lab, "nvfp4.divergence"));
     CHECK_THROWS_AS(lab.act("unknown"), Error);
@@ -141,14 +141,14 @@ TEST_CASE("the menus of formats are rows of the table of lowered formats, in its
 TEST_CASE("an input's format is that of the weights unless it is set apart") {
     LowerLab lab;
     set(lab, {"w1=nvfp4", "a2=bf16"});
-    const Mix& mix = lab.outcome().mix;
+    const Mix& mix = lab->outcome->mix;
     CHECK(mix.activations[0]->id == "nvfp4");
     CHECK(mix.activations[1]->id == "bf16");
     CHECK(mix.weights[1]->id == "mxfp8");
     set(lab, {"lower=weights"});
-    for (const LowFormat* format : lab.outcome().mix.activations) CHECK(format->id == "bf16");
+    for (const LowFormat* format : lab->outcome->mix.activations) CHECK(format->id == "bf16");
     set(lab, {"lower=both", "uniform=mxfp4"});
-    CHECK(uniform_of(lab.outcome().mix)->id == "mxfp4");
+    CHECK(uniform_of(lab->outcome->mix)->id == "mxfp4");
 }
 
 TEST_CASE("own files: a checkpoint is a network, FILE:TENSOR one layer, what is neither is refused") {
@@ -159,12 +159,12 @@ TEST_CASE("own files: a checkpoint is a network, FILE:TENSOR one layer, what is 
     set_field(lab.fields(), "file=" + file);
     set(lab, {"network=own", "uniform=nvfp4"});
     CHECK(metric(lab, "divergence") == metric(shipped, "divergence"));
-    CHECK_FALSE(lab.outcome().setup->subject->random_inputs);
+    CHECK_FALSE(lab->outcome->setup->subject->random_inputs);
     set_field(lab.fields(), "file=" + file + ":w2");
     lab.update();
-    CHECK(lab.outcome().layers.size() == 1);
-    CHECK(lab.outcome().layers[0].inputs == 128);
-    CHECK(lab.outcome().setup->subject->random_inputs);
+    CHECK(lab->outcome->layers.size() == 1);
+    CHECK(lab->outcome->layers[0].inputs == 128);
+    CHECK(lab->outcome->setup->subject->random_inputs);
     CHECK(metric(lab, "rel_l2_w_1") == doctest::Approx(metric(shipped, "rel_l2_w_2")));
     CHECK(std::isnan(metric(lab, "accuracy_pct")));
     const auto refused = [&](const std::string& name) {
@@ -174,7 +174,7 @@ TEST_CASE("own files: a checkpoint is a network, FILE:TENSOR one layer, what is 
         CHECK_THROWS_AS(fresh.update(), Error);
         set_field(fresh.fields(), "network=digits");
         CHECK_NOTHROW(fresh.update());
-        CHECK(fresh.outcome().layers.size() == 4);
+        CHECK(fresh->outcome->layers.size() == 4);
     };
     refused("");
     refused("/no/such.safetensors");
@@ -232,9 +232,9 @@ TEST_CASE("all mixes have the scales of the own mix, which is one of them") {
         set(lab, {"w1=nvfp4", "w3=e4m3", "contrast=4", scale, "revealed=on"});
         for (const char* lower : {"lower=weights", "lower=both"}) {
             set(lab, {lower});
-            const Cloud* cloud = lab.cloud();
+            const Cloud* cloud = lab->cloud();
             REQUIRE(cloud);
-            const auto at = cloud->all.find(lab.outcome().mix);
+            const auto at = cloud->all.find(lab->outcome->mix);
             REQUIRE(at);
             CHECK(cloud->all.points[*at].divergence ==
                   doctest::Approx(metric(lab, "divergence")).epsilon(1e-9));
@@ -311,37 +311,37 @@ TEST_CASE(
     LowerLab lab;
     set_field(lab.fields(), "file=" + scratch / "deep.safetensors");
     set(lab, {"network=own", "revealed=on"});
-    REQUIRE(lab.outcome().layers.size() == 7);
-    const Cloud* cloud = lab.cloud();
+    REQUIRE(lab->outcome->layers.size() == 7);
+    const Cloud* cloud = lab->cloud();
     REQUIRE(cloud != nullptr);
     CHECK(cloud->is_greedy());
     REQUIRE(cloud->size() == 1 + 3 * 7);
     for (const std::size_t step : {1U, 9U, 20U, 21U}) {
         const Mix wanted = cloud->mix(step);
-        lab.take(wanted);
+        lab->take(wanted);
         lab.update();
-        CHECK(lab.outcome().mix == wanted);
-        CHECK(lab.outcome().own.score.divergence == doctest::Approx(cloud->point(step).divergence));
+        CHECK(lab->outcome->mix == wanted);
+        CHECK(lab->outcome->own.score.divergence == doctest::Approx(cloud->point(step).divergence));
     }
     set(lab, {"budget=5.3"});
-    const Mix under = lab.outcome().mix;
+    const Mix under = lab->outcome->mix;
     CHECK(metric(lab, "bits") <= 5.3);
     lab.act("take_best");
     lab.update();
-    CHECK(lab.params().budget == kMostBits);
-    CHECK(lab.outcome().mix == under);
-    lab.choose(6, false, "bf16");
+    CHECK(lab->params.budget == kMostBits);
+    CHECK(lab->outcome->mix == under);
+    lab->choose(6, false, "bf16");
     lab.update();
-    CHECK(lab.outcome().mix.weights[6]->id == "bf16");
-    lab.choose(5, true, "int8");
+    CHECK(lab->outcome->mix.weights[6]->id == "bf16");
+    lab->choose(5, true, "int8");
     lab.update();
     for (std::size_t l = 0; l < 7; ++l) {
-        if (l != 6) CHECK(lab.outcome().mix.weights[l] == under.weights[l]);
-        if (l != 5 && l != 6) CHECK(lab.outcome().mix.activations[l] == under.activations[l]);
+        if (l != 6) CHECK(lab->outcome->mix.weights[l] == under.weights[l]);
+        if (l != 5 && l != 6) CHECK(lab->outcome->mix.activations[l] == under.activations[l]);
     }
-    CHECK(lab.outcome().mix.activations[5]->id == "int8");
+    CHECK(lab->outcome->mix.activations[5]->id == "int8");
     set_field(lab.fields(), "w_more=nvfp4,e4m4");
     CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains("unknown format 'e4m4'"), Error);
     set(lab, {"w_more=nvfp4"});
-    CHECK(lab.outcome().mix.weights[6]->id == "nvfp4");
+    CHECK(lab->outcome->mix.weights[6]->id == "nvfp4");
 }

@@ -146,6 +146,7 @@ TEST_CASE("an index beside a shard that names files elsewhere is not followed, a
 TEST_CASE("names: an aside is a whole part of a name, and every layout has its own scale") {
     CHECK(aside_of("model.layers.0.self_attn.k_scale") == "a scale of the KV cache");
     CHECK(aside_of("experts.gate_up_proj_input_scale") == "a scale of activations");
+    CHECK(aside_of("self_attn.kv_scale") == "a scale of the KV cache");
     CHECK(aside_of("block_scale").empty());
     CHECK(aside_of("weight").empty());
     CHECK(is_scale_name("a.weight_scale_inv"));

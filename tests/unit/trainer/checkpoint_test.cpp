@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
+#include "core/files/bounded_file.h"
 #include "core/files/files.h"
 #include "core/tensors/safetensors.h"
 #include "core/trainer/cpu_trainer.h"
@@ -194,6 +196,29 @@ TEST_CASE("scaling state that cannot be is refused and changes nothing") {
                              Error);
         CHECK(run(*refusing, 1)[0].loss == untouched[0].loss);
     }
+}
+
+TEST_CASE("a checkpoint whose weights became codes is refused: it has no scales") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("bf16"));
+    trainer->save(scratch.path);
+    std::string bytes = read_bounded(scratch.path / "1-bf16.safetensors", kLargestDocument);
+    // b2 has two values of four bytes; as F8_E4M3 of eight codes.
+    const std::size_t name = bytes.find("\"b2\":"), dtype = bytes.find("\"F32\",\"shape\":[2]", name);
+    REQUIRE(dtype != bytes.npos);
+    const std::size_t end = bytes.find('}', name);
+    std::string entry = bytes.substr(name, end - name);
+    entry.replace(entry.find("\"F32\""), 5, "\"F8_E4M3\"");
+    entry.replace(entry.find("[2]"), 3, "[8]");
+    bytes.replace(name, end - name, entry);
+    std::uint64_t length = 0;
+    std::memcpy(&length, bytes.data(), sizeof length);
+    length += 4;
+    std::memcpy(bytes.data(), &length, sizeof length);
+    write_file(scratch.path / "1-bf16.safetensors", std::as_bytes(std::span(bytes)));
+    CHECK_THROWS_WITH_AS(trainer->load(scratch.path / "1-bf16.safetensors"),
+                         doctest::Contains("tensor 'b2' holds F8_E4M3 codes; a checkpoint has values"),
+                         Error);
 }
 
 TEST_CASE("no truncated or damaged checkpoint does more than throw an error") {

@@ -1,0 +1,88 @@
+#include "core/inspect/against.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/files/files.h"
+#include "core/tensors/safetensors.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+
+namespace {
+
+std::shared_ptr<const TensorStore> store_of(const Scratch& scratch, const char* name,
+                                            const SafeTensors& file) {
+    write_file(scratch.path / name, to_safetensors(file));
+    return std::make_shared<TensorStore>(scratch.path / name);
+}
+
+Against compare(const std::shared_ptr<const TensorStore>& model,
+                const std::shared_ptr<const TensorStore>& original) {
+    const Scan scan(model, {.recipes = parse_scan_recipes("bf16")});
+    return against_original(*model, scan.rows(), original);
+}
+
+}  // namespace
+
+TEST_CASE("bare names are without prefixes and without what marks codes") {
+    CHECK(bare_name("model.language_model.layers.0.down.weight_packed") == "layers.0.down.weight");
+    CHECK(bare_name("language_model.model.layers.0.w") == "layers.0.w");
+    CHECK(bare_name("layers.0.down._weight_qdata") == "layers.0.down.weight");
+    CHECK(bare_name("experts.down_proj_blocks") == "experts.down_proj");
+    CHECK(bare_name("layers.0.down.weight") == "layers.0.down.weight");
+}
+
+TEST_CASE("errors against an original, by hand, and the worst row") {
+    const Scratch scratch;
+    SafeTensors a, b;
+    a.tensors["model.w"] = {{3, 2}, {1, 2, 3, 4, 0, 5}};
+    b.tensors["w"] = {{3, 2}, {1, 2, 3, 3, 0, 0}};
+    a.tensors["only"] = {{1}, {1}}, b.tensors["other"] = {{1}, {1}};
+    a.tensors["v"] = {{2}, {1, 1}}, b.tensors["v"] = {{1, 2}, {1, 1}};
+    const Against got = compare(store_of(scratch, "a.safetensors", a), store_of(scratch, "b.safetensors", b));
+    REQUIRE(got.rows.size() == 3);
+    CHECK(got.unmatched == std::vector<std::string>{"only", "v"});
+    CHECK(got.unmatched_there == std::vector<std::string>{"other", "v"});
+    CHECK(got.notes()[0] == "2 tensors are not in b.safetensors, by name and shape: only, v");
+    REQUIRE(got.rows[0].has_value());
+    // Signal 1 + 4 + 9 + 9 = 23, error 1 + 25 = 26, product 1 + 4 + 9 + 12 = 26, own 55.
+    CHECK(got.rows[0]->rel_l2 == doctest::Approx(std::sqrt(26.0 / 23)));
+    CHECK(got.rows[0]->sqnr_db == doctest::Approx(10 * std::log10(23.0 / 26)));
+    CHECK(got.rows[0]->cosine == doctest::Approx(26 / std::sqrt(23.0 * 55)));
+    CHECK(got.rows[0]->worst_row == 1);  // row 2 of the original is all 0
+    CHECK(got.rows[0]->worst_row_db == doctest::Approx(10 * std::log10(18.0)));
+}
+
+TEST_CASE("fused matrices match their parts on either side, by the rows of each") {
+    const Scratch scratch;
+    SafeTensors fused, parts;
+    fused.tensors["a.qkv_proj.weight"] = {{6, 1}, {1, 2, 3, 4, 5, 6}};
+    parts.tensors["a.q_proj.weight"] = {{3, 1}, {1, 2, 3}};
+    parts.tensors["a.k_proj.weight"] = {{1, 1}, {4}};
+    parts.tensors["a.v_proj.weight"] = {{2, 1}, {5, 6}};
+    fused.tensors["a.gate_up_proj.weight"] = {{2, 1}, {7, 8}};
+    parts.tensors["a.gate_proj.weight"] = {{1, 1}, {7}};
+    parts.tensors["a.up_proj.weight"] = {{1, 1}, {9}};
+    const auto one = store_of(scratch, "one.safetensors", fused),
+               other = store_of(scratch, "other.safetensors", parts);
+    const Against whole = compare(one, other), split = compare(other, one);
+    CHECK(whole.notes().empty());
+    CHECK(split.notes().empty());
+    CHECK(whole.rows[1]->rel_l2 == 0);  // qkv
+    CHECK(std::isinf(whole.rows[1]->sqnr_db));
+    CHECK(whole.rows[0]->worst_row == 1);
+    for (std::size_t i = 0; i < split.rows.size(); ++i) {
+        CAPTURE(other->tensors()[i].name);
+        CHECK((split.rows[i]->rel_l2 == 0) == (other->tensors()[i].name != "a.up_proj.weight"));
+    }
+    const auto rows = rows_of_original(*other, *other->find("a.v_proj.weight"), *one);
+    REQUIRE(rows.size() == 1);
+    CHECK(rows[0].first == 4);
+    CHECK(rows[0].count == 2);
+    parts.tensors["a.v_proj.weight"] = {{1, 1}, {5}};
+    CHECK(rows_of_original(*one, *one->find("a.qkv_proj.weight"),
+                           *store_of(scratch, "short.safetensors", parts))
+              .empty());
+}
