@@ -21,6 +21,7 @@
 #include "core/files/progress_line.h"
 #include "core/inspect/report.h"
 #include "core/inspect/table.h"
+#include "core/json/read_json.h"
 #include "core/threads/ask.h"
 
 namespace fp8lab::cli {
@@ -55,6 +56,14 @@ void run(Scan& scan, bool casts) {
         while (!interrupted() && (casts || !scan.summarised()) && scan.step()) tell_of();
     } catch (const Interrupted&) {
     }
+}
+
+// What is odd about a file: what is not read, codes without a scale.
+void say_of(const TensorStore& store, const std::string& begin, const InspectOptions& options) {
+    for (const std::string& note : store.notes()) tell(begin + note);
+    if (const std::string unscaled = store.unscaled(); !unscaled.empty())
+        tell(begin + unscaled +
+             (options.unscaled_codes ? "" : "; --unscaled-codes takes the codes as values"));
 }
 
 // None where a signal ended it.
@@ -159,10 +168,9 @@ void inspect(const InspectOptions& options) {
             ScanSpec{.recipes = recipes, .filter = options.filter, .unscaled_codes = options.unscaled_codes});
     std::shared_ptr<const TensorStore> original;
     if (!options.against.empty()) original = open_store(options.against);
-    for (const std::string& note : store->notes()) tell("inspect: " + note);
-    if (const std::string unscaled = store->unscaled(); !unscaled.empty())
-        tell("inspect: " + unscaled +
-             (options.unscaled_codes ? "" : "; --unscaled-codes takes the codes as values"));
+    say_of(*store, "inspect: ", options);
+    if (before) say_of(before->store(), "inspect: " + quote_from(options.compare) + ": ", options);
+    if (original) say_of(*original, "inspect: " + quote_from(options.against) + ": ", options);
     InspectReport report{.demands = options.demands, .filter = options.filter};
     {
         const Interruptible keeps;

@@ -12,6 +12,20 @@ namespace fp8lab::live {
 using table::Row;
 using ui::Context;
 
+namespace {
+
+// Of the choices, and which of them is chosen.
+std::vector<std::string> labels_of(const Field& field, int& selected) {
+    std::vector<std::string> labels;
+    for (const Choice& choice : field.choices) {
+        if (choice.id == field_text(field)) selected = static_cast<int>(labels.size());
+        labels.push_back(choice.label);
+    }
+    return labels;
+}
+
+}  // namespace
+
 void SessionView::draw_rows(Context& c, Names first, Names more, const std::string& words) {
     const std::vector<Row> all = session_.rows();
     const std::vector<Field> all_defaults = session_.defaults();
@@ -57,12 +71,8 @@ void SessionView::draw_backend(Context& c, const Row& row, float left) {
 
 bool SessionView::draw_arm(Context& c, const Row& row, const std::string& label, std::size_t arm) {
     const Field& field = row.field;
-    std::vector<std::string> labels;
     int selected = 0;
-    for (const Choice& choice : field.choices) {
-        if (choice.id == field_text(field)) selected = static_cast<int>(labels.size());
-        labels.push_back(choice.label);
-    }
+    std::vector<std::string> labels = labels_of(field, selected);
     const Rect line = ui::next_area(c, 18);
     const float y = line.y0 + c.px(7), x = line.x0 + ui::text_width(c, label, kSans13) + c.px(8);
     ui::text_mid(c, {line.x0, y}, label, {Role::muted}, kSans13);
@@ -90,12 +100,8 @@ bool SessionView::draw_arm(Context& c, const Row& row, const std::string& label,
 
 void SessionView::draw_choice(Context& c, const Row& row, float left, bool names, const std::string& help) {
     const Field& field = row.field;
-    std::vector<std::string> labels;
     int selected = 0;
-    for (const Choice& choice : field.choices) {
-        if (choice.id == field_text(field)) selected = static_cast<int>(labels.size());
-        labels.push_back(choice.label);
-    }
+    const std::vector<std::string> labels = labels_of(field, selected);
     if (draw_switch(c, field, left, names, labels, selected, row.why_not.empty() ? labels.size() : 1))
         set_field(field, field.choices[static_cast<std::size_t>(selected)].id);
     ui::tooltip(c, field.info.label, row.why_not.empty() ? help : row.why_not);

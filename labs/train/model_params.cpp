@@ -6,6 +6,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "labs/live/rows.h"
 
 namespace fp8lab::train {
 namespace {
@@ -59,101 +60,81 @@ constexpr const char* kNotDelayed =
 
 void add_arms(Params& p, std::vector<Row>& out) {
     const bool scaled = delayed(p);
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
-    add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference. A change acts at the next step."},
-               &p.arm_a, recipe_choices()));
+    const live::Adder add{out, false, live::kActsAtNextStep}, if_delayed{out, false, live::kActsIfDelayed};
+    add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference."}, &p.arm_a, recipe_choices()));
     add(choice(
-        {.name = "arm_b",
-         .label = "Arm B",
-         .help = "The experiment; the settings below are for this arm. A change acts at the next step."},
+        {.name = "arm_b", .label = "Arm B", .help = "The experiment; the settings below are for this arm."},
         &p.arm_b, recipe_choices()));
-    add(number({.name = "lr",
-                .label = "Learning rate",
-                .help = "The same for all arms. A change acts at the next step."},
-               &p.lr, 1e-5, 1, true))
+    add(number({.name = "lr", .label = "Learning rate", .help = "The same for all arms."}, &p.lr, 1e-5, 1,
+               true))
         .note = scaled ? "" : kNotDelayed;
-    add(integer({.name = "history",
-                 .label = "History",
-                 .te_name = "amax_history_len",
-                 .unit = "steps",
-                 .help = "How many steps an amax stays in the history. Delayed scaling only; a change acts "
-                         "at the next step."},
-                &p.history, 1, 1024, true))
+    if_delayed(integer({.name = "history",
+                        .label = "History",
+                        .te_name = "amax_history_len",
+                        .unit = "steps",
+                        .help = "How many steps an amax stays in the history."},
+                       &p.history, 1, 1024, true))
         .shown = scaled;
-    add(integer({.name = "margin",
+    if_delayed(
+        integer({.name = "margin",
                  .label = "Margin",
                  .te_name = "margin",
-                 .help = "Powers of two that stay free above the amax: scale = max * 2^-margin / amax. "
-                         "Delayed scaling only; a change acts at the next step."},
+                 .help = "Powers of two that stay free above the amax: scale = max * 2^-margin / amax."},
                 &p.margin, -4, 8))
         .shown = scaled;
-    add(choice({.name = "algo",
+    if_delayed(
+        choice({.name = "algo",
                 .label = "Algorithm",
                 .te_name = "amax_compute_algo",
-                .help = "The scale is computed from the largest amax of the history, or from the newest. "
-                        "Delayed scaling only; a change acts at the next step."},
+                .help = "The scale is computed from the largest amax of the history, or from the newest."},
                &p.algo, {{"max", "max"}, {"most_recent", "most recent"}}))
         .shown = scaled;
-    add(choice({.name = "tensor",
-                .label = "Show tensor",
-                .help = "The tensor of the histogram on the right. x: a layer's input, w: its weights, dy: "
-                        "the gradient of its output.",
-                .hidden = true,
-                .looks = true},
-               &p.tensor, tensor_choices()));
+    add.as_it_is(choice({.name = "tensor",
+                         .label = "Show tensor",
+                         .help = "The tensor of the histogram on the right. x: a layer's input, w: its "
+                                 "weights, dy: the gradient of its output.",
+                         .hidden = true,
+                         .looks = true},
+                        &p.tensor, tensor_choices()));
 }
 
 void add_casts(Params& p, std::vector<Row>& out) {
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
+    const live::Adder add{out, true, live::kActsAtNextStep}, if_delayed{out, true, live::kActsIfDelayed};
     add(choice({.name = "fwd",
                 .label = "Format of x and w",
                 .te_name = "fp8_format",
-                .help = "The forward format of arm B. A change acts at the next step.",
-                .more = true},
+                .help = "The forward format of arm B."},
                &p.fwd, fp8_choices()));
     add(choice({.name = "bwd",
                 .label = "Format of dy",
                 .te_name = "fp8_format",
-                .help = "The backward format of arm B. A change acts at the next step.",
-                .more = true},
+                .help = "The backward format of arm B."},
                &p.bwd, fp8_choices()));
-    add(choice({.name = "round",
-                .label = "Rounding",
-                .help = "The rounding of every cast in arm B. A change acts at the next step.",
-                .more = true},
+    add(choice({.name = "round", .label = "Rounding", .help = "The rounding of every cast in arm B."},
                &p.round, {{"recipe", "Recipe's"}, {"nearest", "nearest"}, {"stochastic", "stochastic"}}));
-    add(choice({.name = "overflow",
-                .label = "Overflow",
-                .help = "What a value above the format's largest becomes: that largest value, or Inf or NaN. "
-                        "A change acts at the next step.",
-                .more = true},
-               &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}));
+    add(choice(
+        {.name = "overflow",
+         .label = "Overflow",
+         .help = "What a value above the format's largest becomes: that largest value, or Inf or NaN."},
+        &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}));
     add(choice({.name = "master",
                 .label = "Master weights",
-                .help = "FP32: FP32 weights beside the FP8 copy. none: the E4M3 codes are the weights. A "
-                        "change acts at the next step.",
-                .more = true},
+                .help = "FP32: FP32 weights beside the FP8 copy. none: the E4M3 codes are the weights."},
                &p.master, {{"fp32", "FP32"}, {"none", "none"}}));
     add(choice({.name = "round_update",
                 .label = "Weight update",
-                .help = "How the update is rounded where there are no master weights. A change acts at the "
-                        "next step.",
-                .more = true},
+                .help = "How the update is rounded where there are no master weights."},
                &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}));
     add(text({.name = "options",
               .label = "Options of the recipe",
-              .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1. A change acts at the "
-                      "next step.",
-              .more = true},
+              .help = "What else arm B’s recipe takes, joined by colons: w2d=1:rht=1."},
              &p.options));
-    add(integer({.name = "interval",
-                 .label = "Interval",
-                 .te_name = "interval",
-                 .unit = "steps",
-                 .help = "The scale is recomputed after this many steps. Delayed scaling only; a change acts "
-                         "at the next step.",
-                 .more = true},
-                &p.interval, 1, 256, true))
+    if_delayed(integer({.name = "interval",
+                        .label = "Interval",
+                        .te_name = "interval",
+                        .unit = "steps",
+                        .help = "The scale is recomputed after this many steps."},
+                       &p.interval, 1, 256, true))
         .shown = delayed(p);
 }
 
@@ -164,58 +145,43 @@ std::vector<Choice> size_choices() {
 }
 
 void add_training(Params& p, std::vector<Row>& out) {
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
+    const live::Adder add{out, true, live::kActsOnReset};
     add(choice({.name = "backend",
                 .label = "Backend",
-                .help = "Where the training runs; auto: on the GPU if there is one. A change acts on Reset.",
-                .more = true},
+                .help = "Where the training runs; auto: on the GPU if there is one."},
                &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}));
     add(choice({.name = "task",
                 .label = "Task",
                 .help = "teacher: regression on the outputs of a fixed network. spiral: classification of "
                         "two spirals, with a picture of the boundary. noise: random data through a wider "
-                        "network with GELU, far slower. A change acts on Reset.",
-                .more = true},
+                        "network with GELU, far slower."},
                &p.task, {{"teacher", "teacher"}, {"spiral", "spiral"}, {"noise", "noise"}}));
     add(choice({.name = "size",
                 .label = "Size",
-                .help = "The layers of the task noise. Those above 768 need the GPU. A change acts on Reset.",
-                .more = true},
+                .help = "The layers of the task noise. Those above 768 need the GPU."},
                &p.size, size_choices()))
         .shown = p.task == "noise";
-    add(choice({.name = "arm_c",
-                .label = "Arm C",
-                .help = "A third recipe beside the two. Adding or removing it acts on Reset.",
-                .more = true},
-               &p.arm_c, recipe_choices({{"none", "None"}})));
-    add(choice({.name = "schedule",
-                .label = "Schedule",
-                .help = "The schedule of the learning rate. A change acts on Reset.",
-                .more = true},
+    add.as_it_is(choice({.name = "arm_c",
+                         .label = "Arm C",
+                         .help = "A third recipe beside the two. Adding or removing it acts on Reset."},
+                        &p.arm_c, recipe_choices({{"none", "None"}})));
+    add(choice({.name = "schedule", .label = "Schedule", .help = "The schedule of the learning rate."},
                &p.schedule, {{"constant", "constant"}, {"cosine", "cosine"}}));
-    add(integer({.name = "steps",
-                 .label = "Steps",
-                 .help = "The length of the training. A change acts on Reset.",
-                 .more = true},
-                &p.steps, 10, 100000, true));
-    add(integer({.name = "batch",
-                 .label = "Batch",
-                 .help = "Samples per step. A change acts on Reset.",
-                 .more = true},
-                &p.batch, 1, 32768, true));
-    add(integer({.name = "seed",
-                 .label = "Seed",
-                 .help = "The seed of the initial weights and of the batches. A change acts on Reset.",
-                 .more = true},
-                &p.seed, 0, 9999));
-    add(number({.name = "speed_limit",
-                .label = "Speed",
-                .unit = "steps/s",
-                .help = "The most steps per second in a window, so that there is time to change a control; "
-                        "0: no limit. run and train have no limit. A change acts at once.",
-                .hidden = true,
-                .looks = true},
-               &p.speed_limit, 0, 1000));
+    add(integer({.name = "steps", .label = "Steps", .help = "The length of the training."}, &p.steps, 10,
+                100000, true));
+    add(integer({.name = "batch", .label = "Batch", .help = "Samples per step."}, &p.batch, 1, 32768, true));
+    add(integer(
+        {.name = "seed", .label = "Seed", .help = "The seed of the initial weights and of the batches."},
+        &p.seed, 0, 9999));
+    out.push_back(
+        {number({.name = "speed_limit",
+                 .label = "Speed",
+                 .unit = "steps/s",
+                 .help = "The most steps per second in a window, so that there is time to change a control; "
+                         "0: no limit. run and train have no limit. A change acts at once.",
+                 .hidden = true,
+                 .looks = true},
+                &p.speed_limit, 0, 1000)});
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/nn/models/transformer/model.h"
+#include "labs/live/rows.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -29,109 +30,86 @@ constexpr const char* kNoBlocks = "Transformer Engine has no FP8 attention with 
 
 void add_switches(Params& p, std::vector<Row>& out) {
     const std::string why = narrow(parse_recipe(p.arm_b)) ? "" : "Arm B casts nothing to 8 bits or fewer.";
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
-    add(choice(
-        {.name = "arm_b",
-         .label = "Arm B",
-         .help = "The experiment, beside arm A; the switches below are for this arm. A change acts at the "
-                 "next step."},
-        &p.arm_b, recipe_choices()));
+    const live::Adder add{out, false, live::kActsAtNextStep};
+    add(choice({.name = "arm_b",
+                .label = "Arm B",
+                .help = "The experiment, beside arm A; the switches below are for this arm."},
+               &p.arm_b, recipe_choices()));
     add(choice({.name = "attention",
                 .label = "Attention",
                 .te_name = "fp8_dpa",
                 .help = "The operands of attention’s two products: BF16, or E4M3 and E5M2 with one scale per "
-                        "tensor. A change acts at the next step."},
+                        "tensor."},
                &p.attention, {{"bf16", "BF16"}, {"fp8", "FP8"}}))
         .why_not = p.arm_b == "block128" ? kNoBlocks : why;
-    add(choice({.name = "head",
-                .label = "LM head",
-                .help = "The linear layer that gives the logits. A change acts at the next step."},
+    add(choice({.name = "head", .label = "LM head", .help = "The linear layer that gives the logits."},
                &p.head, {{"bf16", "BF16"}, {"fp8", "FP8"}}))
         .why_not = why;
-    add(choice(
-        {.name = "act",
-         .label = "SwiGLU",
-         .help = "smooth: each channel has a power of two of its own, which the weights of down take "
-                 "back. clamp: both factors are limited to 10, which is another function. A change acts "
-                 "at the next step."},
-        &p.act, {{"swiglu", "plain"}, {"smooth", "smooth"}, {"clamp", "clamp"}}));
-    add(choice(
-        {.name = "task",
-         .label = "Task",
-         .help = "text: the next character of this program’s lessons. copying: a sequence that repeats, "
-                 "for which attention must form an induction head. A change acts on Reset."},
-        &p.task, {{"text", "text"}, {"copying", "copying"}}));
+    add(choice({.name = "act",
+                .label = "SwiGLU",
+                .help = "smooth: each channel has a power of two of its own, which the weights of down take "
+                        "back. clamp: both factors are limited to 10, which is another function."},
+               &p.act, {{"swiglu", "plain"}, {"smooth", "smooth"}, {"clamp", "clamp"}}));
+    add.as_it_is(
+        choice({.name = "task",
+                .label = "Task",
+                .help = "text: the next character of this program’s lessons. copying: a sequence that "
+                        "repeats, for which attention must form an induction head. A change acts on Reset."},
+               &p.task, {{"text", "text"}, {"copying", "copying"}}));
 }
 
 void add_arms(Params& p, std::vector<Row>& out) {
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
-    add(choice({.name = "arm_a",
-                .label = "Arm A",
-                .help = "The reference. A change acts at the next step.",
-                .more = true},
-               &p.arm_a, recipe_choices()));
-    add(choice(
-        {.name = "wide",
-         .label = "Kept in BF16",
-         .help = "Blocks, or one linear layer, whose operands stay in BF16. A change acts at the next step.",
-         .more = true},
-        &p.wide,
-        {{"none", "none"},
-         {"first", "first block"},
-         {"last", "last block"},
-         {"first+last", "both blocks"},
-         {"1.down", "1.down"}}));
-    add(integer(
-            {.name = "history",
-             .label = "History",
-             .te_name = "amax_history_len",
-             .unit = "steps",
-             .help =
-                 "How many steps an amax stays in the history. Delayed scaling only; a change acts at the "
-                 "next step.",
-             .more = true},
-            &p.history, 1, 1024, true))
+    const live::Adder add{out, true, live::kActsAtNextStep}, if_delayed{out, true, live::kActsIfDelayed};
+    add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference."}, &p.arm_a, recipe_choices()));
+    add(choice({.name = "wide",
+                .label = "Kept in BF16",
+                .help = "Blocks, or one linear layer, whose operands stay in BF16."},
+               &p.wide,
+               {{"none", "none"},
+                {"first", "first block"},
+                {"last", "last block"},
+                {"first+last", "both blocks"},
+                {"1.down", "1.down"}}));
+    if_delayed(integer({.name = "history",
+                        .label = "History",
+                        .te_name = "amax_history_len",
+                        .unit = "steps",
+                        .help = "How many steps an amax stays in the history."},
+                       &p.history, 1, 1024, true))
         .shown = parse_recipe(p.arm_b).scale == ScaleSource::delayed;
 }
 
 void add_training(Params& p, std::vector<Row>& out) {
-    const auto add = [&out](Field field) -> Row& { return out.emplace_back(Row{std::move(field)}); };
-    add(integer({.name = "batch",
-                 .label = "Batch",
-                 .unit = "sequences",
-                 .help = "Sequences of 64 tokens per step. A change acts on Reset.",
-                 .more = true},
-                &p.batch, 4, 64, true));
-    add(number({.name = "lr",
-                .label = "Learning rate",
-                .help = "The same for both arms. A change acts at the next step.",
-                .more = true},
-               &p.lr, 1e-5, 1, true));
-    add(integer({.name = "seed",
-                 .label = "Seed",
-                 .help = "The seed of the initial weights and of the batches. A change acts on Reset.",
-                 .more = true},
-                &p.seed, 0, 9999));
+    const live::Adder add{out, true, live::kActsOnReset};
     add(integer(
+        {.name = "batch", .label = "Batch", .unit = "sequences", .help = "Sequences of 64 tokens per step."},
+        &p.batch, 4, 64, true));
+    add.as_it_is(number({.name = "lr",
+                         .label = "Learning rate",
+                         .help = "The same for both arms. A change acts at the next step."},
+                        &p.lr, 1e-5, 1, true));
+    add(integer(
+        {.name = "seed", .label = "Seed", .help = "The seed of the initial weights and of the batches."},
+        &p.seed, 0, 9999));
+    add.as_it_is(integer(
         {.name = "align_step",
          .label = "Aligned after",
          .unit = "steps",
          .help = "After how many steps a channel of SwiGLU is aligned; 0: it is not. The button sets it.",
-         .more = true,
          .hidden = true},
         &p.align_step, 0, kSteps - 1));
-    add(choice({.name = "tensor",
-                .label = "Selected tensor",
-                .help = "The tensor of the histogram. x: what enters a linear layer, w: its weights, dy: the "
-                        "gradient of its output.",
-                .hidden = true,
-                .looks = true},
-               &p.tensor, tensor_choices()));
-    add(choice({.name = "backend",
-                .label = "Backend",
-                .help = "Where the training runs. Once it has begun, a change acts on Reset.",
-                .hidden = true},
-               &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}}));
+    out.push_back({choice({.name = "tensor",
+                           .label = "Selected tensor",
+                           .help = "The tensor of the histogram. x: what enters a linear layer, w: its "
+                                   "weights, dy: the gradient of its output.",
+                           .hidden = true,
+                           .looks = true},
+                          &p.tensor, tensor_choices())});
+    out.push_back({choice({.name = "backend",
+                           .label = "Backend",
+                           .help = "Where the training runs. Once it has begun, a change acts on Reset.",
+                           .hidden = true},
+                          &p.backend, {{"auto", "auto"}, {"cpu", "CPU"}, {"cuda", "GPU"}})});
 }
 
 }  // namespace

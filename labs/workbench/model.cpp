@@ -168,9 +168,11 @@ std::string Workbench::file_name() const {
 
 std::string Workbench::file_words() const {
     if (!scanned().store) return "";
-    std::uint64_t values = 0;
+    std::uint64_t tensors = 0, values = 0;  // scales and what else stands beside weights not counted
     std::set<std::string> dtypes;
     for (const StoredTensor& tensor : scanned().store->tensors()) {
+        if (tensor.role == TensorRole::scale || tensor.role == TensorRole::aside) continue;
+        ++tensors;
         values += tensor.values();
         dtypes.insert(tensor.dtype);
     }
@@ -180,8 +182,7 @@ std::string Workbench::file_words() const {
                                         : group_thousands(static_cast<std::int64_t>(values));
     const auto unscaled =
         std::ranges::count(scanned().store->tensors(), TensorRole::unscaled, &StoredTensor::role);
-    return fmt::format("{} tensors, {} values, {}{}", scanned().store->tensors().size(), many,
-                       some_names(dtypes, quote_from, " "),
+    return fmt::format("{} tensors, {} values, {}{}", tensors, many, some_names(dtypes, quote_from, " "),
                        unscaled > 0 ? fmt::format("; {} without a scale", unscaled) : "");
 }
 

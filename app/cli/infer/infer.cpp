@@ -58,15 +58,26 @@ MixesTold told_by(ProgressLine& progress, const char* what) {
     };
 }
 
-// There is nothing to keep before the end, so that a signal ends it at once.
-void infer(const InferOptions& options) {
-    check_percentile(options.percentile, "--percentile");
-    ProgressLine progress;
-    const AskBetween ask(progress.asker());
-    const InferJob job = prepare_infer(options, progress);
-    progress.at("infer: the mix");
-    const Lowered run = job.run(job.mix, true);
-    const Score score = score_of(job.reference, run.y);
+nlohmann::json cascade_json(const InferJob& job) {
+    const CascadeNames& names = *job.cascade;
+    const auto outputs = [&](const LowFormat& format) {
+        return job.run(uniform_mix(job.layers.size(), format), false).y;
+    };
+    const Cascade c =
+        cascade_of(job.reference, cascade_run(outputs(*names.low), outputs(*names.high)), names.tau);
+    return {{"low", names.low->id},
+            {"high", names.high->id},
+            {"tau", names.tau},
+            {"repeated_pct", c.repeated_pct},
+            {"cost", c.cost},
+            {"accuracy_pct", finite_or_null(c.accuracy_pct)},
+            {"accuracy_low_pct", finite_or_null(c.accuracy_low_pct)},
+            {"accuracy_high_pct", finite_or_null(c.accuracy_high_pct)},
+            {"divergence", finite_or_null(c.divergence)}};
+}
+
+// What is said of the mix as a whole.
+nlohmann::json mix_json(const InferOptions& options, const InferJob& job, const Score& score) {
     constexpr double kKB = 1000;
     nlohmann::json out = json_header(cpu_backend()->device());
     out["file"] = options.file;
@@ -83,24 +94,21 @@ void infer(const InferOptions& options) {
     out["mean_abs"] = finite_or_null(score.mean_abs);
     out["max_abs"] = finite_or_null(score.max_abs);
     out["relative_pct"] = finite_or_null(score.relative_pct);
+    return out;
+}
+
+// There is nothing to keep before the end, so that a signal ends it at once.
+void infer(const InferOptions& options) {
+    check_percentile(options.percentile, "--percentile");
+    ProgressLine progress;
+    const AskBetween ask(progress.asker());
+    const InferJob job = prepare_infer(options, progress);
+    progress.at("infer: the mix");
+    const Lowered run = job.run(job.mix, true);
+    const Score score = score_of(job.reference, run.y);
+    nlohmann::json out = mix_json(options, job, score);
     out["layers"] = infer_layers(job, run, progress);
-    if (job.cascade) {
-        const auto outputs = [&](const LowFormat& format) {
-            return job.run(uniform_mix(job.layers.size(), format), false).y;
-        };
-        const Cascade c =
-            cascade_of(job.reference, cascade_run(outputs(*job.cascade->low), outputs(*job.cascade->high)),
-                       job.cascade->tau);
-        out["cascade"] = {{"low", job.cascade->low->id},
-                          {"high", job.cascade->high->id},
-                          {"tau", job.cascade->tau},
-                          {"repeated_pct", c.repeated_pct},
-                          {"cost", c.cost},
-                          {"accuracy_pct", finite_or_null(c.accuracy_pct)},
-                          {"accuracy_low_pct", finite_or_null(c.accuracy_low_pct)},
-                          {"accuracy_high_pct", finite_or_null(c.accuracy_high_pct)},
-                          {"divergence", finite_or_null(c.divergence)}};
-    }
+    if (job.cascade) out["cascade"] = cascade_json(job);
     std::optional<AllMixes> all;
     if (options.all_mixes) {
         const auto formats = mix_formats();
@@ -147,8 +155,10 @@ void add_infer(CLI::App& app, Globals&) {
     verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")->check(CLI::Range(0.0, 1.0));
     verb->add_option("--cascade", options->cascade,
                      "LOW,HIGH,TAU: rows with p1 - p2 < TAU in LOW are run again in HIGH");
-    CLI::Option* all_mixes = verb->add_flag("--all-mixes", options->all_mixes,
-                                            "every mix of 8 formats, networks of up to 5 layers");
+    CLI::Option* all_mixes =
+        verb->add_flag("--all-mixes", options->all_mixes,
+                       fmt::format("every mix of {} formats, networks of up to {} layers",
+                                   mix_formats().size(), kMostLayersOfAllMixes));
     verb->add_flag(
             "--greedy", options->greedy,
             "from all layers in MXFP8, one layer after the other in fewer bits, the cheapest step first")

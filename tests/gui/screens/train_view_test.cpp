@@ -343,6 +343,16 @@ TEST_CASE("a recording is drawn with its badge, a broken one as its fault") {
     }
 }
 
+TEST_CASE("where the pictures' names take two rows, each of them can be chosen") {
+    Screen screen({1024, 640});
+    set_field(screen.lab.fields(), "task=spiral");
+    screen.lab.advance(2);
+    screen.click("train.picture.2");
+    CHECK(screen.gui.rect("train.picture.2").y1 <= screen.gui.rect("train.run").y0);
+    screen.frame();
+    CHECK(screen.gui.context.probes.items.contains("train.recording.name"));
+}
+
 TEST_CASE("of several recordings the table shows the one that its menu names") {
     Screen screen;
     screen.click("train.picture.1");

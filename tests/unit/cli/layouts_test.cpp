@@ -50,6 +50,11 @@ TEST_CASE("codes without a scale are said in every output and are not judged unt
     CHECK(taken["scales"] == "none found");
     CHECK(taken.contains("recommended"));
 
+    const Finished before =
+        fp8lab("inspect " + kFolder + "hf-fp8.safetensors --recipe bf16 --compare " + file);
+    CHECK(before.code == 0);
+    CHECK(has(before.err, "plain.safetensors: 2 tensors hold codes without a scale"));
+
     const std::string one = "quantize " + file + ":layers.0.down.weight --recipe current --json";
     const Finished refused = fp8lab(one), values = fp8lab(one + " --unscaled-codes");
     CHECK(refused.code == 4);

@@ -238,6 +238,32 @@ TEST_CASE("no step is made where none is asked for") {
     CHECK(lab->step() == 20);
 }
 
+TEST_CASE("Run after a record was shown begins a training, which is the recorded one again") {
+    auto lab = small_lab({"steps=20"});
+    lab->advance(20);
+    const std::string record = lab->record();
+    REQUIRE_FALSE(record.empty());
+    auto other = small_lab({"steps=20"});
+    other->replay(record);
+    CHECK(other->step() == 20);
+    CHECK(other->finished());
+    other->act("run");
+    CHECK(other->step() == 0);
+    watch(*other, [&] { return !other->busy(); });
+    CHECK(other->step() == 20);
+    CHECK(other->record() == record);
+    other->replay(record);
+    other->act("restart");
+    CHECK(other->step() == 0);
+    CHECK(other->record().empty());
+}
+
+TEST_CASE("bench reaches the training of a lab that trains, and of no other") {
+    const auto lab = find_lab("L8").make(), other = find_lab("L1").make();
+    CHECK(&live::session_of(*lab) == lab.get());
+    CHECK_THROWS_WITH_AS(live::session_of(*other), "bits: does not train", Error);
+}
+
 TEST_CASE("a restart repeats the run to the last bit") {
     auto lab = small_lab({"steps=20"});
     lab->advance(20);
