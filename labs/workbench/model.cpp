@@ -190,6 +190,10 @@ std::string Workbench::title() const {
     if (!scanned().store) return "No file is open";
     if (counts.tensors == 0) {
         if (const std::string unscaled = scanned().store->unscaled(); !unscaled.empty()) return unscaled;
+        const auto refused =
+            std::ranges::count(scanned().store->tensors(), TensorRole::refused, &StoredTensor::role);
+        if (refused > 0)
+            return fmt::format("No tensor can be read: {} refused, each with its reason", refused);
         std::set<std::string> dtypes;
         for (const StoredTensor& tensor : scanned().store->tensors()) dtypes.insert(tensor.dtype);
         return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));

@@ -40,6 +40,7 @@ Span span_of(const Binades& histogram) {
 std::string Workbench::histogram_title() const {
     if (!scanned().store) return {};  // before the first scan
     const ScanRow* const now = row();
+    if (now && !now->not_scanned.empty()) return "Not judged: " + now->not_scanned;
     if (!now || !now->summarised) return "No tensor is selected";
     if (now->summary.amax == 0) return "All values are 0";
     const ScanRecipe& recipe = scanned().recipes[this->recipe()];

@@ -145,7 +145,6 @@ std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
     if (tensor.scales) as += fmt::format(", {} times {}", tensor.dtype, tensor.scales->name);
     if (const ScaleHealth& scales = row->summary.scales; !scales.is_usual())
         as += fmt::format(" ({})", scales.words());
-    if (!row->not_scanned.empty()) as += ", " + row->not_scanned;
     return {{"tensor", tensor.name}, {"as", as}};
 }
 

@@ -149,7 +149,8 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
             ui::text_mid(c, {column.right, below}, old.words, {Role::muted}, kMono13, Anchor::right);
     }
     if (!worst.not_scanned.empty()) {
-        const float room = columns.size() > 1 ? line.x1 - columns[0].right : line.width();
+        const Column& last = columns.size() > 1 && columns[1].id == "shape" ? columns[1] : columns[0];
+        const float room = columns.size() > 1 ? line.x1 - last.right - c.px(12) : line.width();
         ui::text_mid(c, {line.x1, middle},
                      ui::cut_end(c, row.dtype + ", " + worst.not_scanned, kSans13, room), {Role::muted},
                      kSans13, Anchor::right);

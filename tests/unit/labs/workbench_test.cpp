@@ -293,6 +293,10 @@ TEST_CASE("codes without a scale are said, and judged only where that is asked f
     CHECK(made.lab->file_words() == "3 tensors, 11 values, F32 F8_E4M3; 2 without a scale");
     CHECK(made.lab->scanned().rows[0].not_scanned == "codes without a scale");
     const Made odd{std::string("file=") + FP8LAB_SOURCE "/tests/unit/tensors/layouts/misfit.safetensors"};
-    CHECK(odd.lab.file_words() == "2 tensors, 48 values, F8_E4M3");
+    CHECK(odd.lab->file_words() == "2 tensors, 48 values, F8_E4M3");
     CHECK(odd("tensors") == 1);  // the other is refused, and scales are no tensors here
+    const Made fused{std::string("file=") + FP8LAB_SOURCE
+                     "/tests/unit/tensors/layouts/fused-qkv-alone.safetensors"};
+    CHECK(fused.lab->title() == "No tensor can be read: 1 refused, each with its reason");
+    CHECK(fused.lab.figures()[0].title.starts_with("Not judged: 3 scales for a fused matrix"));
 }
