@@ -22,8 +22,6 @@ Labs::Labs(Common& common, ExercisesTab& exercises, std::function<void()> leavin
         made.lab->set_wake(common_.wake);
         update(made);
         made.thumbnail = made.lab->thumbnail();
-        exercises_.reveal(*made.lab);
-        made.undo.note(made.lab->state(), 0, false);
         entries_.push_back(std::move(made));
     }
 }

@@ -7,6 +7,7 @@ namespace fp8lab {
 Parts::Parts(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
              std::function<void()> wake)
     : common{context, std::move(settings), std::move(machine), std::move(folders), std::move(wake)},
+      labs(common, exercises, [this] { over.open(Sheet::none); }),
       exercises(context, common.folders,
                 {.say = [this](std::string title,
                                std::string line) { common.toasts.say(std::move(title), std::move(line)); },
@@ -16,8 +17,7 @@ Parts::Parts(ui::Context& context, Settings settings, Machine machine, ProfileFo
                          past.set_aside(entry, past.what_is(entry));
                          if (!title.empty()) common.toasts.say_undoable(std::move(title), std::move(line));
                      }}),
-      labs(common, exercises, [this] { over.open(Sheet::none); }),
-      past(common, exercises),
+      past(common, labs, exercises),
       keeping(common, labs, exercises),
       presentation(context),
       scenes(common, labs, past, presentation),

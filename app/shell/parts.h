@@ -19,8 +19,8 @@ struct Parts {
 
     Common common;
     std::vector<ShellCommand> commands;
-    ExercisesTab exercises;
     Labs labs;
+    ExercisesTab exercises;  // after the labs: an attempt lets go of its lab
     Past past;
     Keeping keeping;
     Presentation presentation;

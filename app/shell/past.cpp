@@ -27,6 +27,13 @@ bool any_button_down() {
     return io.MouseDown[0] || io.MouseDown[1];
 }
 
+Past::Past(Common& common, Labs& labs, ExercisesTab& exercises) : common_(common), exercises_(exercises) {
+    for (Labs::Entry& entry : labs.entries()) {
+        exercises_.reveal(*entry.lab);
+        entry.undo.note(entry.lab->state(), 0, false);
+    }
+}
+
 void Past::begin_frame() {
     const ui::Focus& focus = common_.context.focus;
     focused_ = focus.visible ? focus.name : "";

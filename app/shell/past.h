@@ -19,7 +19,7 @@ class Past {
         ExercisesTab::Aside attempt;
     };
 
-    Past(Common& common, ExercisesTab& exercises) : common_(common), exercises_(exercises) {}
+    Past(Common& common, Labs& labs, ExercisesTab& exercises);
 
     Lost what_is(Labs::Entry& entry);
     // Ctrl Z brings it back, whatever the action that comes now loses of it.
