@@ -1,239 +1,181 @@
 // The commands. One row each; in the sheet of keys they stand in this order, under their groups.
-#include "app/shell/shell.h"
-#include "labs/course/scene_run.h"
+#include "app/shell/parts.h"
 
 namespace fp8lab {
+namespace {
 
-void Shell::add_commands() {
-    const auto add = [this](ShellCommand command) { commands_.push_back(std::move(command)); };
-    const auto on_lab = [this] { return current() != nullptr; };
-    const auto ctrl = [](ui::Key key) { return Chord{.key = key, .ctrl = true}; };
+using ui::Key;
+struct Group {
+    static constexpr const char *labs = "Labs", *find = "Find and ask", *panel = "Panel",
+                                *lecture = "Lecture", *window = "Window";
+};
+constexpr Chord kNoKey = {}, kQuestionMark = {.character = '?'};
+constexpr Chord plain(Key key) { return {.key = key}; }
+constexpr Chord ctrl(Key key) { return {.key = key, .ctrl = true}; }
+constexpr Chord ctrl_shift(Key key) { return {.key = key, .ctrl = true, .shift = true}; }
+constexpr unsigned kOver = 1, kRepeats = 2;  // also over a sheet; while the key is held
 
-    add({.id = "home",
-         .group = "Labs",
-         .label = "Home",
-         .chords = {ctrl(ui::Key::digit_0)},
-         .run = [this] { open(""); },
-         .help = "All labs, a picture of each, and your progress.",
-         .control = "rail.home",
-         .over = true});
-    for (const Entry& entry : entries_) {
-        const LabInfo& info = entry.lab->info();
-        add({.id = std::string(info.id),
-             .group = "Labs",
-             .label = info.mark_before() + std::string(info.short_title),
-             .chords = info.number >= 1 && info.number <= 9
-                           ? std::vector{ctrl(ui::Key::digit_0 + info.number)}
-                           : std::vector<Chord>{},
-             .run = [this, id = info.id] { open(id); },
-             .help = std::string(info.title),
-             .control = "rail." + std::string(info.id),
-             .over = true});
+// What the rows do.
+struct Do {
+    static void home(Parts& p) { p.labs.open(""); }
+    static void palette(Parts& p) { p.over.open(Sheet::palette); }
+    static void glossary(Parts& p) { p.over.open(Sheet::glossary); }
+    static void help(Parts& p) { p.over.toggle_help(); }
+    static void keys(Parts& p) {  // a character repeats while its key is held: it opens and does not close
+        if (p.over.sheet() != Sheet::keys) p.over.open(Sheet::keys);
     }
-
-    add({.id = "palette",
-         .group = "Find and ask",
-         .label = "Find anything",
-         .chords = {ctrl(ui::Key::k)},
-         .run = [this] { open(Sheet::palette); },
-         .help = "Finds labs, exercises, terms and commands.",
-         .over = true});
-    add({.id = "glossary",
-         .group = "Find and ask",
-         .label = "Glossary",
-         .chords = {ctrl(ui::Key::g)},
-         .run = [this] { open(Sheet::glossary); },
-         .help = "The terms of the field, some with figures.",
-         .over = true});
-    add({.id = "help",
-         .group = "Find and ask",
-         .label = "What is this?",
-         .chords = {{.key = ui::Key::f1}},
-         .run =
-             [this] {
-                 const bool on = help_.on();
-                 open(Sheet::none);
-                 if (!on) help_.start(context_);
-             },
-         .help = "Then click a control to read what it is and why it matters.",
-         .over = true});
-    add({.id = "keys",
-         .group = "Find and ask",
-         .label = "Keys and mouse",
-         .chords = {{.character = '?'}},
-         // A character repeats while its key is held: it opens and does not close.
-         .run =
-             [this] {
-                 if (sheet_ != Sheet::keys) open(Sheet::keys);
-             },
-         .help = "Every key and every command.",
-         .control = "shell.keys",
-         .over = true});
-    add({.id = "tour",
-         .group = "Find and ask",
-         .label = "Take the tour",
-         .run = [this] { start_tour(); },
-         .help = "Forty seconds in L1.",
-         .over = true});
-
-    add({.id = "words",
-         .group = "Find and ask",
-         .label = "Figures in words",
-         .chords = {{.key = ui::Key::f6}},
-         .run = [this] { open(Sheet::words); },
-         .when = [this] { return current() != nullptr && !predicting(*current()); },
-         .help = "The figures as sentences and tables, to be read aloud or copied.",
-         .over = true});
-
-    add({.id = "explore",
-         .group = "Panel",
-         .label = "Explore",
-         .chords = {{.key = ui::Key::f2}},
-         .run = [this] { show(Tab::explore); },
-         .when = on_lab,
-         .help = "The controls of the lab.",
-         .control = "panel.Explore"});
-    add({.id = "learn",
-         .group = "Panel",
-         .label = "Learn",
-         .chords = {{.key = ui::Key::f3}},
-         .run = [this] { show(Tab::learn); },
-         .when = on_lab,
-         .help = "The lesson, and claims of tutorials about it.",
-         .control = "panel.Learn"});
-    add({.id = "exercises",
-         .group = "Panel",
-         .label = "Exercises",
-         .chords = {{.key = ui::Key::f4}},
-         .run = [this] { show(Tab::exercises); },
-         .when = on_lab,
-         .help = "Predict first, then experiment. What passes is kept as evidence.",
-         .control = "panel.Exercises"});
-    add({.id = "fold",
-         .group = "Panel",
-         .label = "Fold or open the panel",
-         .chords = {ctrl(ui::Key::b)},
-         .run = [this] { toggle_panel(narrow_); },
-         .when = on_lab,
-         .control = "panel.fold"});
-    add({.id = "reset",
-         .group = "Panel",
-         .label = "Reset all",
-         .chords = {{.key = ui::Key::r, .ctrl = true, .shift = true}},
-         .run = [this] { reset(*current()); },
-         .when = on_lab,
-         .help = "Sets every control of this lab to its default; in an exercise, to its start.",
-         .control = "panel.reset"});
-    add({.id = "reset control",
-         .group = "Panel",
-         .label = "Reset this control",
-         .chords = {ctrl(ui::Key::r)},
-         .run = [this] { reset_control(*current()); },
-         .when = on_lab,
-         .help = "The control with the focus ring; without a ring, those of the panel."});
-    add({.id = "undo",
-         .group = "Panel",
-         .label = "Undo",
-         .chords = {ctrl(ui::Key::z)},
-         .run = [this] { travel(*current(), current()->undo.undo()); },
-         .when = on_lab,
-         .help = "200 steps per lab; a drag is one step. Reset all, Do it again and another file too.",
-         .repeats = true});
-    add({.id = "redo",
-         .group = "Panel",
-         .label = "Redo",
-         .chords = {{.key = ui::Key::z, .ctrl = true, .shift = true}, ctrl(ui::Key::y)},
-         .run = [this] { travel(*current(), current()->undo.redo()); },
-         .when = on_lab,
-         .repeats = true});
-    add({.id = "hint",
-         .group = "Panel",
-         .label = "Next hint",
-         .chords = {{.key = ui::Key::h}},
-         .run = [this] { exercises_.next_hint(*current()->lab); },
-         .when = [this] { return current() != nullptr && exercises_.has_hint(*current()->lab); },
-         .help = "Three hints, each more detailed than the last. The evidence counts the opened ones.",
-         .control = "panel.hint"});
-
-    add({.id = "export",
-         .group = "Panel",
-         .label = "Export",
-         .chords = {ctrl(ui::Key::e)},
-         .run = [this] { export_.open(ExportPanel::What::figures, lab()); },
-         .when = [this] { return current() == nullptr || !predicting(*current()); },
-         .help = "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
-         .control = "panel.export"});
-    add({.id = "save",
-         .group = "Lecture",
-         .label = "Save this scene",
-         .chords = {ctrl(ui::Key::s)},
-         .run = [this] { open(Sheet::scene); },
-         .when = on_lab,
-         .help = "The current state of the lab, as a file or as one line of text to send."});
-    add({.id = "copy",
-         .group = "Lecture",
-         .label = "Copy this scene as text",
-         .run =
-             [this] {
-                 ImGui::SetClipboardText(
-                     scene_line(scene_of(*lab(), std::string(lab()->info().short_title), "")).c_str());
-                 say("Scene copied", "Ctrl V opens it in another window");
-             },
-         .when = on_lab,
-         .help = "The state of the lab as one line, to send to somebody."});
-    add({.id = "open",
-         .group = "Lecture",
-         .label = "Open a scene",
-         .chords = {ctrl(ui::Key::o)},
-         .run =
-             [this] {
-                 open(Sheet::palette);
-                 finds_ = scenes();
-             },
-         .help = "The shipped scenes and your own. Files can also be dropped on the window."});
-    add({.id = "paste",
-         .group = "Lecture",
-         .label = "Open the copied scene",
-         .chords = {ctrl(ui::Key::v)},
-         .run = [this] { paste(); },
-         .help = "Opens a scene that somebody sent as text."});
-    add({.id = "present",
-         .group = "Lecture",
-         .label = "Present",
-         .chords = {{.key = ui::Key::f5}, ctrl(ui::Key::p)},
-         .run = [this] { present(); },
-         .help = "This lab, or on home the lecture that Esc left: one sentence, one figure. Esc ends it."});
-
-    add({.id = "theme",
-         .group = "Window",
-         .label = "Other theme",
-         .chords = {ctrl(ui::Key::t)},
-         .run = [this] { set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light); },
-         .help = "Light becomes dark, and any other theme light.",
-         .control = "shell.theme",
-         .over = true});
-    for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast}) {
-        const std::string name(to_string(theme));
-        add({.id = "theme-" + name,
-             .group = "Window",
-             .label = "Theme: " + (theme == Theme::contrast ? "high contrast" : name),
-             .run = [this, theme] { set_theme(theme); },
-             .over = true});
+    static void tour(Parts& p) { p.over.start_tour(); }
+    static void words(Parts& p) { p.over.open(Sheet::words); }
+    static void explore(Parts& p) { p.labs.show(Tab::explore); }
+    static void learn(Parts& p) { p.labs.show(Tab::learn); }
+    static void exercises(Parts& p) { p.labs.show(Tab::exercises); }
+    static void fold(Parts& p) { p.labs.toggle_panel(); }
+    static void reset(Parts& p) { p.past.reset(*p.labs.current()); }
+    static void reset_control(Parts& p) { p.past.reset_control(*p.labs.current()); }
+    static void undo(Parts& p) { p.past.undo(*p.labs.current()); }
+    static void redo(Parts& p) { p.past.redo(*p.labs.current()); }
+    static void hint(Parts& p) { p.exercises.next_hint(*p.labs.lab()); }
+    static void export_figures(Parts& p) { p.over.export_files(ExportPanel::What::figures, p.labs.lab()); }
+    static void save(Parts& p) { p.over.open(Sheet::scene); }
+    static void copy(Parts& p) { p.scenes.copy(); }
+    static void open(Parts& p) { p.over.find_among(p.scenes.finds()); }
+    static void paste(Parts& p) { p.scenes.paste(); }
+    static void present(Parts& p) { p.scenes.present(); }
+    static void theme(Parts& p) {
+        p.common.set_theme(p.common.context.theme == Theme::light ? Theme::dark : Theme::light);
     }
-    add({.id = "larger",
-         .group = "Window",
-         .label = "Larger text and controls",
-         .chords = {ctrl(ui::Key::equal), ctrl(ui::Key::keypad_add)},
-         .run = [this] { set_scale(context_.scale + 0.25F); },
-         .repeats = true,
-         .over = true});
-    add({.id = "smaller",
-         .group = "Window",
-         .label = "Smaller text and controls",
-         .chords = {ctrl(ui::Key::minus), ctrl(ui::Key::keypad_subtract)},
-         .run = [this] { set_scale(context_.scale - 0.25F); },
-         .repeats = true,
-         .over = true});
+    static void larger(Parts& p) { p.common.set_scale(p.common.context.scale + 0.25F); }
+    static void smaller(Parts& p) { p.common.set_scale(p.common.context.scale - 0.25F); }
+};
+// When they apply.
+struct When {
+    static bool always(Parts&) { return true; }
+    static bool on_lab(Parts& p) { return p.labs.current() != nullptr; }
+    static bool no_prediction(Parts& p) { return !on_lab(p) || !p.labs.predicting(*p.labs.current()); }
+    static bool on_lab_used(Parts& p) { return on_lab(p) && no_prediction(p); }
+    static bool hinted(Parts& p) { return on_lab(p) && p.exercises.has_hint(*p.labs.lab()); }
+};
+
+// As in ShellCommand.
+struct Row {
+    const char *id, *group, *label, *help, *control;
+    void (*run)(Parts& parts);
+    bool (*when)(Parts& parts);
+    Chord first, second;
+    unsigned is;
+};
+constexpr Row kRows[] = {
+    {"home", Group::labs, "Home", "All labs, a picture of each, and your progress.", "rail.home", Do::home,
+     When::always, ctrl(Key::digit_0), kNoKey, kOver},
+    {"palette", Group::find, "Find anything", "Finds labs, exercises, terms and commands.", "", Do::palette,
+     When::always, ctrl(Key::k), kNoKey, kOver},
+    {"glossary", Group::find, "Glossary", "The terms of the field, some with figures.", "", Do::glossary,
+     When::always, ctrl(Key::g), kNoKey, kOver},
+    {"help", Group::find, "What is this?", "Then click a control to read what it is and why it matters.", "",
+     Do::help, When::always, plain(Key::f1), kNoKey, kOver},
+    {"keys", Group::find, "Keys and mouse", "Every key and every command.", "shell.keys", Do::keys,
+     When::always, kQuestionMark, kNoKey, kOver},
+    {"tour", Group::find, "Take the tour", "Forty seconds in L1.", "", Do::tour, When::always, kNoKey, kNoKey,
+     kOver},
+    {"words", Group::find, "Figures in words",
+     "The figures as sentences and tables, to be read aloud or copied.", "", Do::words, When::on_lab_used,
+     plain(Key::f6), kNoKey, kOver},
+    {"explore", Group::panel, "Explore", "The controls of the lab.", "panel.Explore", Do::explore,
+     When::on_lab, plain(Key::f2), kNoKey, 0},
+    {"learn", Group::panel, "Learn", "The lesson, and claims of tutorials about it.", "panel.Learn",
+     Do::learn, When::on_lab, plain(Key::f3), kNoKey, 0},
+    {"exercises", Group::panel, "Exercises",
+     "Predict first, then experiment. What passes is kept as evidence.", "panel.Exercises", Do::exercises,
+     When::on_lab, plain(Key::f4), kNoKey, 0},
+    {"fold", Group::panel, "Fold or open the panel", "", "panel.fold", Do::fold, When::on_lab, ctrl(Key::b),
+     kNoKey, 0},
+    {"reset", Group::panel, "Reset all",
+     "Sets every control of this lab to its default; in an exercise, to its start.", "panel.reset", Do::reset,
+     When::on_lab, ctrl_shift(Key::r), kNoKey, 0},
+    {"reset control", Group::panel, "Reset this control",
+     "The control with the focus ring; without a ring, those of the panel.", "", Do::reset_control,
+     When::on_lab, ctrl(Key::r), kNoKey, 0},
+    {"undo", Group::panel, "Undo",
+     "200 steps per lab; a drag is one step. Reset all, Do it again and another file too.", "", Do::undo,
+     When::on_lab, ctrl(Key::z), kNoKey, kRepeats},
+    {"redo", Group::panel, "Redo", "", "", Do::redo, When::on_lab, ctrl_shift(Key::z), ctrl(Key::y),
+     kRepeats},
+    {"hint", Group::panel, "Next hint",
+     "Three hints, each more detailed than the last. The evidence counts the opened ones.", "panel.hint",
+     Do::hint, When::hinted, plain(Key::h), kNoKey, 0},
+    {"export", Group::panel, "Export", "Figures as PNG, SVG and CSV, the report, the submission to hand in.",
+     "panel.export", Do::export_figures, When::no_prediction, ctrl(Key::e), kNoKey, 0},
+    {"save", Group::lecture, "Save this scene",
+     "The current state of the lab, as a file or as one line of text to send.", "", Do::save, When::on_lab,
+     ctrl(Key::s), kNoKey, 0},
+    {"copy", Group::lecture, "Copy this scene as text",
+     "The state of the lab as one line, to send to somebody.", "", Do::copy, When::on_lab, kNoKey, kNoKey, 0},
+    {"open", Group::lecture, "Open a scene",
+     "The shipped scenes and your own. Files can also be dropped on the window.", "", Do::open, When::always,
+     ctrl(Key::o), kNoKey, 0},
+    {"paste", Group::lecture, "Open the copied scene", "Opens a scene that somebody sent as text.", "",
+     Do::paste, When::always, ctrl(Key::v), kNoKey, 0},
+    {"present", Group::lecture, "Present",
+     "This lab, or on home the lecture that Esc left: one sentence, one figure. Esc ends it.", "",
+     Do::present, When::always, plain(Key::f5), ctrl(Key::p), 0},
+    {"theme", Group::window, "Other theme", "Light becomes dark, and any other theme light.", "shell.theme",
+     Do::theme, When::always, ctrl(Key::t), kNoKey, kOver},
+    {"larger", Group::window, "Larger text and controls", "", "", Do::larger, When::always, ctrl(Key::equal),
+     ctrl(Key::keypad_add), kOver | kRepeats},
+    {"smaller", Group::window, "Smaller text and controls", "", "", Do::smaller, When::always,
+     ctrl(Key::minus), ctrl(Key::keypad_subtract), kOver | kRepeats},
+};
+
+ShellCommand command_of(const Row& row, Parts& parts) {
+    ShellCommand out{.id = row.id,
+                     .group = row.group,
+                     .label = row.label,
+                     .run = [&row, &parts] { row.run(parts); },
+                     .when = [&row, &parts] { return row.when(parts); },
+                     .help = row.help,
+                     .control = row.control,
+                     .repeats = (row.is & kRepeats) != 0,
+                     .over = (row.is & kOver) != 0};
+    for (const Chord& chord : {row.first, row.second})
+        if (chord != kNoKey) out.chords.push_back(chord);
+    return out;
+}
+
+ShellCommand open_lab(const Labs::Entry& entry, Parts& parts) {
+    const LabInfo& info = entry.info();
+    ShellCommand out{.id = std::string(info.id),
+                     .group = Group::labs,
+                     .label = entry.name(),
+                     .run = [&parts, id = info.id] { parts.labs.open(id); },
+                     .help = std::string(info.title),
+                     .control = "rail." + std::string(info.id),
+                     .over = true};
+    if (info.number >= 1 && info.number <= 9) out.chords = {ctrl(Key::digit_0 + info.number)};
+    return out;
+}
+
+ShellCommand choose_theme(Theme theme, Parts& parts) {
+    const std::string name(to_string(theme));
+    return {.id = "theme-" + name,
+            .group = Group::window,
+            .label = "Theme: " + (theme == Theme::contrast ? "high contrast" : name),
+            .run = [&parts, theme] { parts.common.set_theme(theme); },
+            .over = true};
+}
+
+}  // namespace
+
+std::vector<ShellCommand> make_commands(Parts& parts) {
+    std::vector<ShellCommand> out;
+    for (const Row& row : kRows) {
+        out.push_back(command_of(row, parts));
+        if (row.run == Do::home)
+            for (const Labs::Entry& entry : parts.labs.entries()) out.push_back(open_lab(entry, parts));
+        if (row.run == Do::theme)
+            for (const Theme theme : {Theme::dark, Theme::light, Theme::projector, Theme::contrast})
+                out.push_back(choose_theme(theme, parts));
+    }
+    return out;
 }
 
 }  // namespace fp8lab

@@ -1,13 +1,12 @@
-// Home: where to go on, and what each lab looks like.
+// Home.
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "app/shell/shell.h"
+#include "app/shell/drawn.h"
 #include "core/backend/recording.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/plot.h"
-#include "labs/ui/widgets.h"
 
 namespace fp8lab {
 namespace {
@@ -43,16 +42,13 @@ int key_columns(float width) { return std::min(columns_in(width), 3); }
 }  // namespace
 
 // Returns where it begins: the right end of the text beside it.
-float Shell::draw_continue(Rect stage) {
-    const auto last = std::find_if(entries_.begin(), entries_.end(), [this](const Entry& entry) {
-        return entry.lab->info().id == last_at_start_;
-    });
-    const bool first_time = last_at_start_.empty() && !settings_.toured;
+float HomeScreen::draw_continue(Rect stage) {
+    const Settings& settings = parts_.common.settings;
+    const Labs::Entry* const last = parts_.labs.find(settings.last_lab);
+    const bool first_time = settings.last_lab.empty() && !settings.toured;
     const float end = stage.x1 - context_.px(kMargin);
-    if (last == entries_.end() && !first_time) return end;
-    const std::string words = first_time ? "Take the tour, 40 seconds"
-                                         : "Continue  " + last->lab->info().mark_before() +
-                                               std::string(last->lab->info().short_title);
+    if (last == nullptr && !first_time) return end;
+    const std::string words = first_time ? "Take the tour, 40 seconds" : "Continue  " + last->name();
     const float width = ui::text_width(context_, words, kBold15) / context_.scale + 56;
     const float begin = end - context_.px(width);
     ImGui::SetCursorScreenPos({begin, stage.y0 + context_.px(32)});
@@ -63,20 +59,21 @@ float Shell::draw_continue(Rect stage) {
     }
     if (ui::button(context_, "home.continue", words, {.primary = true, .width = width})) {
         if (first_time) {
-            start_tour();
+            parts_.over.start_tour();
         } else {
-            open(last->lab->info().id);
+            parts_.labs.open(last->info().id);
         }
     }
     return begin - context_.px(kHomeGap);
 }
 
 // The card and, under it, the lab's question. Returns the lower end of both.
-float Shell::draw_card(Entry& entry, Rect card) {
-    const LabInfo& info = entry.lab->info();
+float HomeScreen::draw_card(Labs::Entry& entry, Rect card) {
+    const LabInfo& info = entry.info();
     const ui::Press hit = ui::press(context_, "home." + std::string(info.id), card);
     ui::fill_rect(context_, card, {Role::raised}, 6);
-    ui::stroke_rect(context_, card, {info.id == last_at_start_ || hit.hovered ? Role::axis : Role::line}, 6);
+    ui::stroke_rect(context_, card,
+                    {info.id == parts_.common.settings.last_lab || hit.hovered ? Role::axis : Role::line}, 6);
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
     const float foot = card.y1 - px(kCardHeight - 134);  // the picture takes what the words leave
     const Rect picture{card.x0 + px(16), card.y0 + px(18), card.x1 - px(16), foot};
@@ -95,7 +92,7 @@ float Shell::draw_card(Entry& entry, Rect card) {
     if (!info.after.empty()) needs += " \u00b7 after " + std::string(info.after);
     if (!info.gpu.empty()) needs += " \u00b7 " + std::string(info.gpu);
     ui::text_mid(context_, {x, foot + px(78)}, needs, {Role::muted}, kSans13);
-    if (const float share = exercises_.share(*entry.lab); !std::isnan(share)) {
+    if (const float share = parts_.exercises.share(*entry.lab); !std::isnan(share)) {
         const auto all = entry.lab->exercises().size();
         const auto passed = std::lround(share * static_cast<float>(all));
         const float right = card.x1 - px(16), middle = foot + px(78);
@@ -109,17 +106,17 @@ float Shell::draw_card(Entry& entry, Rect card) {
         ui::text_mid(context_, {x, y}, line, {Role::muted}, kSans13);
         y += px(20);
     }
-    if (hit.clicked) open(info.id);
+    if (hit.clicked) parts_.labs.open(info.id);
     return y;
 }
 
-std::string Shell::keys_of(std::string_view command) const {
-    const auto found = std::ranges::find(commands_, command, &ShellCommand::id);
-    return found == commands_.end() ? "" : found->keys();
+std::string HomeScreen::keys_of(std::string_view command) const {
+    const auto found = std::ranges::find(parts_.commands, command, &ShellCommand::id);
+    return found == parts_.commands.end() ? "" : found->keys();
 }
 
 // What a newcomer needs, in the columns of the cards; all keys are on the sheet.
-void Shell::draw_keys(Rect area) {
+void HomeScreen::draw_keys(Rect area) {
     const auto px = [this](float logical) { return std::round(context_.px(logical)); };
     ui::hline(context_, area.x0, area.x1, area.y0, {Role::line});
     ui::text_mid(context_, {area.x0, area.y0 + px(28)}, "Keys and mouse", {Role::text}, kBold15);
@@ -141,7 +138,7 @@ void Shell::draw_keys(Rect area) {
     }
 }
 
-void Shell::draw_home(const WindowLayout& layout) {
+void HomeScreen::draw(const WindowLayout& layout) {
     const Rect stage{layout.stage.x0, 0, layout.status.x1, layout.stage.y1};
     ImGui::SetCursorScreenPos({stage.x0, stage.y0});
     ImGui::BeginChild("home", {stage.width(), stage.height()}, false, ImGuiWindowFlags_NoScrollbar);
@@ -164,18 +161,19 @@ void Shell::draw_home(const WindowLayout& layout) {
         y += px(20);
     }
 
+    const auto entries = parts_.labs.entries();
     float row_top = y + px(kFirstRow - 92);
-    const int columns = card_columns(room / context_.scale, static_cast<int>(entries_.size()));
+    const int columns = card_columns(room / context_.scale, static_cast<int>(entries.size()));
     const float gaps = px(kHomeGap) * static_cast<float>(columns - 1);
     const float width =
         std::clamp(std::floor((room - gaps) / static_cast<float>(columns)), px(kCardWidth), px(kWidest));
     const float height = px(kCardHeight) + std::round((width - px(kCardWidth)) * 116 / 246);
     float bottom = row_top;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {
+    for (std::size_t i = 0; i < entries.size(); ++i) {
         const int column = static_cast<int>(i) % columns;
         if (column == 0 && i > 0) row_top = bottom + px(kHomeGap);
         const float x = left + static_cast<float>(column) * (width + px(kHomeGap));
-        bottom = std::max(bottom, draw_card(entries_[i], {x, row_top, x + width, row_top + height}));
+        bottom = std::max(bottom, draw_card(entries[i], {x, row_top, x + width, row_top + height}));
     }
     const int keys_across = key_columns(room / context_.scale);
     const int rows = (static_cast<int>(kShortcuts) + keys_across - 1) / keys_across;

@@ -1,14 +1,10 @@
-// The panel: its tabs, Export and Reset all.
-#include <fmt/format.h>
-
+// The panel.
 #include <algorithm>
 #include <cmath>
 
-#include "app/shell/shell.h"
-#include "core/lesson/lesson.h"
+#include "app/shell/drawn.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/markdown.h"
-#include "labs/ui/widgets.h"
 
 namespace fp8lab {
 namespace {
@@ -21,7 +17,7 @@ const char* label_of(Tab tab) {
 
 }  // namespace
 
-void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
+void Panel::draw_head(const WindowLayout& layout, Labs::Entry& entry) {
     const Rect panel = layout.panel;
     ui::fill_rect(context_, panel, {Role::raised});
     ui::fill_rect(context_, {panel.x0, panel.y0, panel.x0 + ui::hairline(context_), panel.y1}, {Role::line});
@@ -30,31 +26,35 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const float reach = context_.px(12);
     const ui::Press fold =
         ui::press(context_, "panel.fold", {arrow - reach, y - reach, arrow + reach, y + reach}, 4);
-    if (fold.clicked) toggle_panel(layout.narrow);
+    if (fold.clicked) parts_.labs.toggle_panel();
     ui::chevron(context_, {arrow, y}, layout.panel_open ? ui::Direction::right : ui::Direction::left,
                 {fold.hovered ? Role::text : Role::muted});
-    panel_shown_ = layout.panel_open;
     if (!layout.panel_open) return;
-
-    const std::vector<Tab> tabs = tabs_of(entry);
+    const std::vector<Tab> tabs = parts_.labs.tabs_of(entry);
     std::vector<std::string> labels;
     for (const Tab tab : tabs) labels.emplace_back(label_of(tab));
-    int selected = static_cast<int>(std::ranges::find(tabs, shown_tab(entry)) - tabs.begin());
+    int selected = static_cast<int>(std::ranges::find(tabs, parts_.labs.shown_tab(entry)) - tabs.begin());
     ui::hline(context_, panel.x0, panel.x1, context_.px(kTabs) - ui::hairline(context_), {Role::line});
     if (ui::tabs(context_, "panel", labels, selected,
                  {panel.x0 + context_.px(kPanelMargin), context_.px(16),
                   panel.x1 - context_.px(kPanelMargin + 32), context_.px(kTabs)})) {
-        show(tabs[static_cast<std::size_t>(selected)]);
+        parts_.labs.show(tabs[static_cast<std::size_t>(selected)]);
     }
+}
 
+void Panel::draw(const WindowLayout& layout, Labs::Entry& entry) {
+    draw_head(layout, entry);
+    parts_.labs.panel_shown = layout.panel_open;
+    if (!layout.panel_open) return;
+    const Rect panel = layout.panel;
     const float top = context_.px(kTabs);
-    const Tab tab = shown_tab(entry);
-    const float strip = tab == Tab::exercises ? 0 : exercises_.strip_height(*entry.lab);
+    const Tab tab = parts_.labs.shown_tab(entry);
+    const float strip = tab == Tab::exercises ? 0 : parts_.exercises.strip_height(*entry.lab);
     const float height = std::max(1.0F, panel.height() - top - context_.px(kButtons + strip));
     ImGui::SetCursorScreenPos({panel.x0, top});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {context_.px(kPanelMargin), context_.px(14)});
     // A child of its own for each lab and tab: it keeps where it was scrolled to, and a new one starts at its top.
-    ImGui::BeginChild((label_of(tab) + ("." + open_)).c_str(), {panel.width(), height}, false,
+    ImGui::BeginChild((label_of(tab) + ("." + parts_.labs.open_id())).c_str(), {panel.width(), height}, false,
                       ImGuiWindowFlags_AlwaysUseWindowPadding | ImGuiWindowFlags_NoScrollbar);
     ImGui::PopStyleVar();
     draw_tab(entry, tab);
@@ -63,78 +63,58 @@ void Shell::draw_panel(const WindowLayout& layout, Entry& entry) {
     const float left = panel.x0 + context_.px(kPanelMargin), right = panel.x1 - context_.px(kPanelMargin);
     const float bottom = panel.y1 - context_.px(kButtons);
     if (strip > 0 &&
-        exercises_.draw_strip(*entry.lab, {left, bottom - context_.px(strip - 16), right, bottom}))
-        show(Tab::exercises);
-    draw_panel_buttons(entry, panel);
+        parts_.exercises.draw_strip(*entry.lab, {left, bottom - context_.px(strip - 16), right, bottom}))
+        parts_.labs.show(Tab::exercises);
+    draw_buttons(entry, panel);
 }
 
-std::vector<Tab> Shell::tabs_of(const Entry& entry) {
-    const auto [lesson, is_new] = lessons_.try_emplace(std::string(entry.lab->info().id));
-    if (is_new) lesson->second = lesson_of(lesson->first);
-    std::vector<Tab> tabs = {Tab::explore};
-    if (!lesson->second.empty()) tabs.push_back(Tab::learn);
-    if (!entry.lab->exercises().empty()) tabs.push_back(Tab::exercises);
-    return tabs;
-}
-
-// The one that it was left with, where the lab has it; at first the lesson.
-Tab Shell::shown_tab(const Entry& entry) {
-    const auto tabs = tabs_of(entry);
-    const auto left = settings_.tabs.find(entry.lab->info().id);
-    const std::string_view wanted = left == settings_.tabs.end() ? name_of(Tab::learn) : left->second;
-    const auto tab = std::ranges::find(tabs, wanted, name_of);
-    return tab == tabs.end() ? Tab::explore : *tab;
-}
-
-bool Shell::predicting(const Entry& entry) {
-    return panel_shown_ && shown_tab(entry) == Tab::exercises && exercises_.predicting(*entry.lab);
-}
-
-void Shell::draw_tab(Entry& entry, Tab tab) {
+void Panel::draw_tab(Labs::Entry& entry, Tab tab) {
     if (tab == Tab::explore) entry.view->explore(context_, ImGui::GetContentRegionAvail().x);
     if (tab == Tab::learn) {
-        const std::string term = ui::markdown(context_, lessons_[open_], [&](std::string_view id) {
+        const std::string term = ui::markdown(context_, parts_.labs.lesson(), [&](std::string_view id) {
             pictures_.draw(context_, "lesson." + std::string(id), id);
         });
-        claims_.draw(context_, *entry.lab, exercises_.under_way(*entry.lab));
+        claims_.draw(context_, *entry.lab, parts_.exercises.under_way(*entry.lab));
         entry.view->lesson_end(context_);
-        if (!term.empty()) show_term(term);
+        if (!term.empty()) parts_.over.show_term(term);
     }
     if (tab == Tab::exercises) {
-        exercises_.draw_panel(*entry.lab);
+        parts_.exercises.draw_panel(*entry.lab);
         ui::divider(context_);
         if (ui::button(context_, "exercise.hand_in", "Hand in\u2026", {.width = 116}))
-            export_.open(ExportPanel::What::submission, predicting(entry) ? nullptr : entry.lab.get());
+            parts_.over.export_files(ExportPanel::What::submission,
+                                     parts_.labs.predicting(entry) ? nullptr : entry.lab.get());
     }
 }
 
-void Shell::draw_panel_buttons(Entry& entry, Rect panel) {
+void Panel::draw_buttons(Labs::Entry& entry, Rect panel) {
     const float y = std::round(panel.y1 - context_.px(48));
     ImGui::SetCursorScreenPos({panel.x0 + context_.px(kPanelMargin), y});
-    const bool exercising = shown_tab(entry) == Tab::exercises && exercises_.has_hint(*entry.lab);
+    const bool exercising =
+        parts_.labs.shown_tab(entry) == Tab::exercises && parts_.exercises.has_hint(*entry.lab);
     if (exercising) {
         if (ui::button(context_, "panel.hint", "Next hint", {.key = "H", .width = 120}))
-            exercises_.next_hint(*entry.lab);
+            parts_.exercises.next_hint(*entry.lab);
     } else if (ui::button(context_, "panel.export", "Export", {.width = 96})) {
-        export_.open(ExportPanel::What::figures, entry.lab.get());
+        parts_.over.export_files(ExportPanel::What::figures, entry.lab.get());
     }
     ImGui::SetCursorScreenPos({panel.x1 - context_.px(kPanelMargin + 124), y});
     if (ui::button(context_, "panel.reset", "Reset all", {.width = 124})) {
-        reset(entry);
+        parts_.past.reset(entry);
     }
 }
 
 // Over the panel; without one the status line tells it.
-void Shell::draw_toast(const WindowLayout& layout) {
-    Entry* entry = current();
-    if (entry == nullptr || !panel_shown_) return;
+void Panel::draw_toast(const WindowLayout& layout) {
+    Labs::Entry* entry = parts_.labs.current();
+    if (entry == nullptr || !parts_.labs.panel_shown) return;
     const Rect panel = layout.panel;
-    const bool strip = shown_tab(*entry) != Tab::exercises;
-    const float below = kButtons + (strip ? exercises_.strip_height(*entry->lab) : 0);
-    if (!entry->undo.swaps()) toasts_.take_undo();
-    if (toasts_.draw({panel.x0 + context_.px(kPanelMargin), panel.y0, panel.x1 - context_.px(kPanelMargin),
-                      panel.y1 - context_.px(below)}))
-        travel(*entry, entry->undo.undo());
+    const bool strip = parts_.labs.shown_tab(*entry) != Tab::exercises;
+    const float below = kButtons + (strip ? parts_.exercises.strip_height(*entry->lab) : 0);
+    if (!entry->undo.swaps()) parts_.common.toasts.take_undo();
+    if (parts_.common.toasts.draw({panel.x0 + context_.px(kPanelMargin), panel.y0,
+                                   panel.x1 - context_.px(kPanelMargin), panel.y1 - context_.px(below)}))
+        parts_.past.undo(*entry);
 }
 
 }  // namespace fp8lab

@@ -1,10 +1,9 @@
-// The rail: home, the labs, the badge with its reason.
+// The rail.
 #include <algorithm>
 #include <cmath>
 
-#include "app/shell/shell.h"
+#include "app/shell/drawn.h"
 #include "labs/ui/draw.h"
-#include "labs/ui/widgets.h"
 
 namespace fp8lab {
 namespace {
@@ -15,14 +14,14 @@ constexpr std::size_t kLabsApart = 13;
 
 }  // namespace
 
-void Shell::rail_item(std::string_view id, std::string_view number, std::string_view title, float share,
-                      float top, bool full) {
+void Rail::draw_item(std::string_view id, std::string_view number, std::string_view title, float share,
+                     float top, bool full) {
     const float right = context_.px(full ? 212 : 48);
     const Rect row{context_.px(8), std::round(top), right, std::round(top + context_.px(36))};
     const std::string name = "rail." + std::string(id.empty() ? "home" : id);
     const ui::Press hit = ui::press(context_, name, row);
-    if (hit.clicked) open(id);
-    const bool selected = open_ == id;
+    if (hit.clicked) parts_.labs.open(id);
+    const bool selected = parts_.labs.open_id() == id;
     if (selected || hit.hovered)
         ui::fill_rect(context_, row, {Role::field, Tone::line, selected ? 1.0F : 0.5F}, 6);
     const float y = (row.y0 + row.y1) / 2;
@@ -46,45 +45,49 @@ void Shell::rail_item(std::string_view id, std::string_view number, std::string_
     if (!number.empty()) ui::tooltip(context_, title, "");
 }
 
-// A question mark in a circle: the way to keys, palette, glossary, help and tour for the mouse.
-void Shell::draw_keys_switch(Point center) {
+// A round button with a tooltip.
+ui::Press Rail::draw_disc(const char* name, Point center, const char* title, const char* key) {
     const float reach = context_.px(12);
     const Rect area{center.x - reach, center.y - reach, center.x + reach, center.y + reach};
-    const ui::Press hit = ui::press(context_, "shell.keys", area);
-    if (hit.clicked) open(Sheet::keys);
+    const ui::Press hit = ui::press(context_, name, area);
+    ui::advance(area);
+    ui::tooltip(context_, title, key);
+    return hit;
+}
+
+// A question mark in a circle: the way to keys, palette, glossary, help and tour for the mouse.
+void Rail::draw_keys_switch(Point center) {
+    const ui::Press hit = draw_disc("shell.keys", center, "Keys, glossary, help", "?");
+    if (hit.clicked) parts_.over.open(Sheet::keys);
     const Role ink = hit.hovered ? Role::text : Role::muted;
     ImGui::GetWindowDrawList()->AddCircle({center.x, center.y}, context_.px(8), context_.color(ink), 32,
                                           context_.px(1.25F));
     ui::text_mid(context_, center, "?", {ink}, {Face::sans_bold, 13}, Anchor::center);
-    ui::advance(area);
-    ui::tooltip(context_, "Keys, glossary, help", "?");
 }
 
 // A disc, half dark and half light.
-void Shell::draw_theme_switch(Point center) {
-    const float reach = context_.px(12);
-    const Rect area{center.x - reach, center.y - reach, center.x + reach, center.y + reach};
-    const ui::Press hit = ui::press(context_, "shell.theme", area);
-    if (hit.clicked) set_theme(context_.theme == Theme::light ? Theme::dark : Theme::light);
+void Rail::draw_theme_switch(Point center) {
+    const bool light = context_.theme == Theme::light;
+    const ui::Press hit = draw_disc("shell.theme", center, light ? "Dark theme" : "Light theme", "Ctrl+T");
+    if (hit.clicked) parts_.common.set_theme(light ? Theme::dark : Theme::light);
     const ImU32 ink = context_.color(hit.hovered ? Role::text : Role::muted);
     auto& list = *ImGui::GetWindowDrawList();
     constexpr float kQuarter = 1.5707963F;
     list.PathArcTo({center.x, center.y}, context_.px(6), -kQuarter, kQuarter, 24);
     list.PathFillConvex(ink);
     list.AddCircle({center.x, center.y}, context_.px(6), ink, 32, context_.px(1.25F));
-    ui::advance(area);
-    ui::tooltip(context_, context_.theme == Theme::light ? "Dark theme" : "Light theme", "Ctrl+T");
 }
 
 // What does not fit below the labs is left out, the theme switch first: Ctrl+T does it too, and the status
 // line names the provenance.
-void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
+void Rail::draw_machine(const WindowLayout& layout, float labs_end) {
     const float bottom = layout.rail.y1;
     const float room = bottom - labs_end;
-    const Entry* entry = current();
-    const Provenance provenance = entry != nullptr ? entry->lab->provenance() : machine_.provenance;
+    const Labs::Entry* entry = parts_.labs.current();
+    const Provenance provenance =
+        entry != nullptr ? entry->lab->provenance() : parts_.common.machine.provenance;
     const std::string device = entry != nullptr ? entry->lab->device() : "";
-    const std::string& reason = device.empty() ? machine_.reason : device;
+    const std::string& reason = device.empty() ? parts_.common.machine.reason : device;
     if (!layout.rail_full) {
         if (room > context_.px(112)) draw_keys_switch({context_.px(28), bottom - context_.px(98)});
         if (room > context_.px(84)) draw_theme_switch({context_.px(28), bottom - context_.px(68)});
@@ -113,7 +116,7 @@ void Shell::draw_machine(const WindowLayout& layout, float labs_end) {
     ui::tooltip(context_, "Where the numbers come from", reason);
 }
 
-void Shell::draw_rail(const WindowLayout& layout) {
+void Rail::draw(const WindowLayout& layout) {
     const Rect rail = layout.rail;
     const bool full = layout.rail_full;
     ui::fill_rect(context_, rail, {Role::raised});
@@ -123,7 +126,7 @@ void Shell::draw_rail(const WindowLayout& layout) {
                  full ? "FP8 Lab" : "FP8", {Role::text}, name, full ? Anchor::left : Anchor::center);
     if (full) draw_keys_switch({context_.px(158), context_.px(41)});
     if (full) draw_theme_switch({context_.px(186), context_.px(41)});
-    rail_item("", "", "Home", NAN, context_.px(72), full);
+    draw_item("", "", "Home", NAN, context_.px(72), full);
     ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), context_.px(116),
               {Role::line});
     const float foot = draw_labs(layout);
@@ -131,11 +134,12 @@ void Shell::draw_rail(const WindowLayout& layout) {
 }
 
 // The list scrolls where the window is low; the badge below it stays. Returns where it ends.
-float Shell::draw_labs(const WindowLayout& layout) {
+float Rail::draw_labs(const WindowLayout& layout) {
     const bool full = layout.rail_full;
+    const auto entries = parts_.labs.entries();
     // With 14 labs and more they stand closer.
-    const float pitch = context_.px(entries_.size() > kLabsApart ? 36 : 38), from = context_.px(117);
-    const float needed = context_.px(124) + pitch * static_cast<float>(entries_.size()) + context_.px(12);
+    const float pitch = context_.px(entries.size() > kLabsApart ? 36 : 38), from = context_.px(117);
+    const float needed = context_.px(124) + pitch * static_cast<float>(entries.size()) + context_.px(12);
     const float most = layout.rail.y1 - context_.px(full ? kMachine : kNarrowMachine);
     // One lab at least, where the window has room for one: below the rail is the status line.
     const float end = std::min(std::max(most, from + pitch), layout.rail.y1);
@@ -150,8 +154,8 @@ float Shell::draw_labs(const WindowLayout& layout) {
     }
     const float first = top;
     bool numbered = true;
-    for (const Entry& entry : entries_) {
-        const LabInfo& info = entry.lab->info();
+    for (const Labs::Entry& entry : entries) {
+        const LabInfo& info = entry.info();
         if (numbered && info.number == 0) {
             top += context_.px(5);
             ui::hline(context_, context_.px(full ? 24 : 12), context_.px(full ? 196 : 44), top, {Role::line});
@@ -160,15 +164,15 @@ float Shell::draw_labs(const WindowLayout& layout) {
         }
         const std::string mark =
             full || info.number > 0 ? info.mark() : std::string(info.short_title.substr(0, 1));
-        rail_item(info.id, mark, info.short_title, exercises_.share(*entry.lab), top, full);
-        if (scrolls && open_ == info.id && rail_shows_ != open_) {
+        draw_item(info.id, mark, info.short_title, parts_.exercises.share(*entry.lab), top, full);
+        if (scrolls && parts_.labs.open_id() == info.id && shows_ != info.id) {
             ImGui::SetCursorScreenPos({layout.rail.x0, top});
             ImGui::Dummy({1, pitch});
             ImGui::SetScrollHereY();
         }
         top += pitch;
     }
-    rail_shows_ = open_;
+    shows_ = parts_.labs.open_id();
     if (!scrolls) return top;
     ui::advance({layout.rail.x0, first, layout.rail.x0 + 1, top});
     ui::scroll_thumbs(context_);

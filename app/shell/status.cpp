@@ -1,13 +1,11 @@
-// The status line: what the lab computes with on the left; our own cost and the numbers' provenance on the
-// right.
+// The status line.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "app/shell/shell.h"
+#include "app/shell/drawn.h"
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
-#include "labs/ui/widgets.h"
 
 namespace fp8lab {
 namespace {
@@ -59,66 +57,67 @@ float draw_notice(ui::Context& context, const std::string& what, const std::stri
     return after + ui::text_width(context, why, kSans13) - at.x;
 }
 
-}  // namespace
-
-std::string Shell::progress_words() const {
-    std::size_t all = 0, passed = 0;
-    for (const Entry& entry : entries_) {
-        for (const Exercise& exercise : entry.lab->exercises()) {
-            ++all;
-            passed += exercises_.progress().passed(exercise.id) != nullptr ? 1 : 0;
-        }
+// Right-aligned, as many as fit before `from`. Returns where they begin.
+float draw_right(ui::Context& context, const std::vector<Pair>& pairs, Rect line, float from) {
+    const float y = (line.y0 + line.y1) / 2, gap = context.px(24);
+    float end = line.x1 - gap;
+    for (const Pair& pair : pairs) {
+        const float x = end - pair_width(context, pair);
+        if (x < from) break;
+        draw_pair(context, pair, x, y);
+        end = x - gap;
     }
-    return fmt::format("{} of {} exercises", passed, all);
+    return end;
 }
 
-void Shell::draw_status(const WindowLayout& layout, double frame_ms) {
-    const Rect line = layout.status;
-    ui::fill_rect(context_, line, {Role::raised});
-    ui::hline(context_, line.x0, line.x1, line.y0, {Role::line});
-    const float y = (line.y0 + line.y1) / 2;
-    const float gap = context_.px(24);
-    Entry* entry = current();
+// A toast where no panel shows it; on home profile and progress; then what the lab tells.
+std::vector<Pair> told_at_left(Parts& parts, const Toast* toast) {
+    std::vector<Pair> out;
+    Labs::Entry* entry = parts.labs.current();
+    if (toast != nullptr) {
+        out.emplace_back(toast->title, toast->line);
+    } else if (entry == nullptr) {
+        out.emplace_back("profile", parts.common.folders.data.string());
+        out.emplace_back("progress", parts.labs.progress_words());
+    }
+    if (entry != nullptr && !parts.labs.predicting(*entry))
+        for (Pair& pair : entry->view->status()) out.push_back(std::move(pair));
+    return out;
+}
 
-    const Provenance provenance = entry != nullptr ? entry->lab->provenance() : machine_.provenance;
+}  // namespace
+
+void draw_status(Parts& parts, const WindowLayout& layout, double frame_ms) {
+    ui::Context& context = parts.common.context;
+    const Rect line = layout.status;
+    ui::fill_rect(context, line, {Role::raised});
+    ui::hline(context, line.x0, line.x1, line.y0, {Role::line});
+    const float y = (line.y0 + line.y1) / 2, gap = context.px(24);
+    Labs::Entry* entry = parts.labs.current();
+    const Provenance provenance = entry ? entry->lab->provenance() : parts.common.machine.provenance;
     std::vector<Pair> right = {{"provenance", in_words(provenance)}};
     if (frame_ms >= 0) right.emplace_back("frame", fmt::format("{:.1f} ms", frame_ms));
     if (frame_ms >= 0 && entry == nullptr) right.emplace_back("memory", format_bytes(resident_bytes()));
-    float end = line.x1 - gap;
-    for (const Pair& pair : right) {
-        const float x = end - pair_width(context_, pair);
-        if (x < line.x0 + gap) break;
-        draw_pair(context_, pair, x, y);
-        end = x - gap;
-    }
-
     float x = line.x0 + gap;
-    for (const auto& [what, why] : notices()) {
+    const float end = draw_right(context, right, line, x);
+    for (const auto& [what, why] : parts.keeping.notices()) {
         ImGui::PushClipRect({x, line.y0}, {end, line.y1}, true);
-        const float width = draw_notice(context_, what, why, {x, y});
+        const float width = draw_notice(context, what, why, {x, y});
         ImGui::PopClipRect();
-        ui::probe(context_, "status." + what, {x, line.y0, x + width, line.y1}, {}, why);
+        ui::probe(context, "status." + what, {x, line.y0, x + width, line.y1}, {}, why);
         x += width + gap;
     }
-    std::vector<Pair> left;
-    const bool toast_is_elsewhere = entry != nullptr && panel_shown_;
-    const Toast* const toast = toasts_.shown();
-    const std::string told = toast != nullptr && !toast_is_elsewhere ? toast->title : "";
-    if (!told.empty()) {
-        left.emplace_back(told, toast->line);
-    } else if (entry == nullptr) {
-        left.emplace_back("profile", folders_.data.string());
-        left.emplace_back("progress", progress_words());
-    }
-    if (entry != nullptr && !predicting(*entry)) {
-        for (Pair& pair : entry->view->status()) left.push_back(std::move(pair));
-    }
-    for (Pair& pair : left) {  // what does not fit is left out, from the end; of the toast its last words
-        if (pair.first == told) shorten_to(context_, pair, end - x);
-        const float width = pair_width(context_, pair);
+    const bool toast_is_elsewhere = entry != nullptr && parts.labs.panel_shown;
+    const Toast* const shown = parts.common.toasts.shown();
+    const Toast* const toast = toast_is_elsewhere || (shown && shown->title.empty()) ? nullptr : shown;
+    for (Pair& pair : told_at_left(parts, toast)) {
+        // What does not fit is left out, from the end; of the toast its last words.
+        const bool told = toast != nullptr && pair.first == toast->title;
+        if (told) shorten_to(context, pair, end - x);
+        const float width = pair_width(context, pair);
         if (x + width > end) break;
-        draw_pair(context_, pair, x, y);
-        if (pair.first == told) ui::probe(context_, "toast", {x, line.y0, x + width, line.y1}, {}, told);
+        draw_pair(context, pair, x, y);
+        if (told) ui::probe(context, "toast", {x, line.y0, x + width, line.y1}, {}, pair.first);
         x += width + gap;
     }
 }

@@ -84,6 +84,18 @@ LabView& Presentation::view() {
     return *view;
 }
 
+// Keys that step are repeated while they are held. Which key gives a question mark depends on the layout, so
+// the character is asked for.
+void Presentation::take_keys() {
+    for (const ui::Key key : ui::all_keys()) {
+        if (!active()) return;
+        const bool repeats = key == ui::Key::up || key == ui::Key::down;
+        if (ui::pressed(key, repeats)) this->key(key);
+    }
+    for (const ImWchar c : ImGui::GetIO().InputQueueCharacters)
+        if (active()) typed(c);
+}
+
 void Presentation::typed(unsigned character) {
     if (std::exchange(keys_, false)) return;
     // A key and its character may come in one frame or in two that follow each other. The "?" whose key has
@@ -308,12 +320,10 @@ void Presentation::draw_room(Rect area) {
     ui::probe(context_, "present.room", area);
 }
 
-void Presentation::draw_strip(Rect strip) {
-    ui::fill_rect(context_, strip, {Role::raised});
-    ui::hline(context_, strip.x0, strip.x1, strip.y0, {Role::line});
+// Count, provenance and which of two states; from the right. Returns where they begin.
+float Presentation::draw_state(Rect strip) {
     const float y = (strip.y0 + strip.y1) / 2;
-    const auto& scenes = lecture_->deck().scenes;
-    const std::string count = fmt::format("{} / {}", lecture_->at() + 1, scenes.size());
+    const std::string count = fmt::format("{} / {}", lecture_->at() + 1, lecture_->deck().scenes.size());
     float right = strip.x1 - context_.px(kPresentMargin);
     ui::text_mid(context_, {right, y}, count, {Role::text}, {Face::mono, 15}, Anchor::right);
     right -= ui::text_width(context_, count, {Face::mono, 15}) + context_.px(16);
@@ -324,22 +334,28 @@ void Presentation::draw_strip(Rect strip) {
     ui::badge_glyph(context_, lecture_->lab().provenance(), {box.x0 + context_.px(14), y});
     ui::text_mid(context_, {box.x0 + context_.px(24), y}, badge, {Role::text}, kMono13);
     right = box.x0 - context_.px(16);
-    std::string state = frozen_                               ? "frozen"
-                        : lecture_->comparing()               ? "B"
-                        : lecture_->scene().compare.is_null() ? ""
-                                                              : "A";
-    if (!state.empty()) {
-        ui::text_mid(context_, {right, y}, state, {Role::text}, kBold15, Anchor::right);
-        ui::probe(context_, "present.state", {right - context_.px(20), strip.y0, right, strip.y1}, {}, state);
-        right -= ui::text_width(context_, state, kBold15) + context_.px(16);
-    }
+    const std::string state = frozen_                               ? "frozen"
+                              : lecture_->comparing()               ? "B"
+                              : lecture_->scene().compare.is_null() ? ""
+                                                                    : "A";
+    if (state.empty()) return right;
+    ui::text_mid(context_, {right, y}, state, {Role::text}, kBold15, Anchor::right);
+    ui::probe(context_, "present.state", {right - context_.px(20), strip.y0, right, strip.y1}, {}, state);
+    return right - ui::text_width(context_, state, kBold15) - context_.px(16);
+}
+
+void Presentation::draw_strip(Rect strip) {
+    ui::fill_rect(context_, strip, {Role::raised});
+    ui::hline(context_, strip.x0, strip.x1, strip.y0, {Role::line});
+    const float y = (strip.y0 + strip.y1) / 2, left = strip.x0 + context_.px(kPresentMargin - 12),
+                right = draw_state(strip);
+    const auto& scenes = lecture_->deck().scenes;
     // The titles around the one that is on, as many as there is room for.
     const auto width_of = [&](std::size_t i) {
         return ui::text_width(context_, std::to_string(i + 1) + "  " + scenes[i].title, kBold13) +
                context_.px(24);
     };
-    const float left = strip.x0 + context_.px(kPresentMargin - 12);
-    std::size_t first = lecture_->at(), last = lecture_->at();
+    std::size_t first = lecture_->at(), last = first;
     float used = width_of(first);
     for (bool grown = true; grown;) {
         grown = false;

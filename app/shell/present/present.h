@@ -32,6 +32,7 @@ class Presentation {
     bool active() const { return lecture_ != nullptr; }
     Lecture* lecture() { return lecture_.get(); }
 
+    void take_keys();       // those of this frame, to key() and typed()
     void key(ui::Key key);  // was pressed
     // A character came: "?" opens the list of keys. Any character closes it, also of a key that ui::Key does
     // not have.
@@ -61,6 +62,7 @@ class Presentation {
     void draw_numbers(const std::vector<Number>& numbers, Rect area);
     float draw_sentence(const std::string& words, Rect area);  // the y below it
     void draw_room(Rect area);
+    float draw_state(Rect strip);
     void draw_strip(Rect strip);
     void draw_keys(Rect window);  // present_keys.cpp
     void open(std::unique_ptr<Lecture> lecture);

@@ -6,6 +6,7 @@
 #include <deque>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "labs/ui/context.h"
@@ -23,6 +24,12 @@ class Toasts {
     explicit Toasts(ui::Context& context) : context_(context) {}
 
     void say(Toast toast);  // at once; a fault that is on show comes back after it
+    void say(std::string title, std::string line) { say({std::move(title), std::move(line)}); }
+    // The same, of something that Ctrl Z takes back: the toast has a button for it.
+    void say_undoable(std::string title, std::string line) {
+        say({.title = std::move(title), .line = std::move(line), .undo = true});
+    }
+    // A fault that is not about what was just done: stays until it is closed.
     void warn(std::string title, std::string line);
     void let_go();  // closes it, unless it stays
     // The change of the message can no longer be undone.

@@ -1,4 +1,4 @@
-#include "app/shell/toasts.h"
+#include "app/shell/sheets/toasts.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "app/shell/claims.h"
+#include "app/shell/exercises/claims.h"
 
 #include <fmt/format.h>
 
