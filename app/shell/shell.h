@@ -19,7 +19,6 @@ class Shell {
         return loaded_scale_ != context_.scale;
     }
 
-    // Labs
     void open(std::string_view lab) { parts_.labs.open(lab); }  // id; empty: home
     void show(Tab tab) { parts_.labs.show(tab); }
     Lab* lab() { return parts_.labs.lab(); }  // the one on the stage; null on home
@@ -29,16 +28,13 @@ class Shell {
     void warn(std::string title, std::string line) {
         parts_.common.toasts.warn(std::move(title), std::move(line));
     }
-    // Keeping
     double rest(double now_s) { return parts_.keeping.rest(now_s); }
     std::string close() { return parts_.keeping.close(); }
-    // Over
     void open(Sheet sheet) { parts_.over.open(sheet); }
     void start_tour() { parts_.over.start_tour(); }
     void explain(std::string_view control) { parts_.over.explain(control); }
     void open_by_name(std::string_view name) { parts_.over.open_by_name(name); }
     void offer(std::function<std::vector<Find>()> more) { parts_.over.offer(std::move(more)); }
-    // Scenes
     void present(Deck deck) { parts_.scenes.present(std::move(deck)); }
     void present() { parts_.scenes.present(); }
     void open(const Scene& scene) { parts_.scenes.open(scene); }

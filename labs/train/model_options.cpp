@@ -19,10 +19,9 @@ const std::vector<OptionSwitch>& all_switches() {
          {{"0", "1×16"}, {"1", "16×16"}}},
         {{.name = "rht",
           .label = "Random Hadamard",
-          .help =
-              "The rotation of both operands of wgrad along the batch. on, BF16: the rotated tensor is "
-              "rounded to BF16 before its amaxes and scales, as in Transformer Engine, where "
-              "disable_rht=True chooses off. A change acts at the next step."},
+          .help = "The rotation of both operands of wgrad along the batch. on, BF16: the rotated tensor is "
+                  "rounded to BF16 before its amaxes and scales, as in Transformer Engine, where "
+                  "disable_rht=True chooses off. A change acts at the next step."},
          {{"0", "off"}, {"1", "on"}, {"bf16", "on, BF16"}}},
         {{.name = "target",
           .label = "Block amax becomes",

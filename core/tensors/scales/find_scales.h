@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/files/random_file.h"
-#include "core/tensors/scales/quantization_config.h"
 #include "core/tensors/safetensors.h"
+#include "core/tensors/scales/quantization_config.h"
 #include "core/tensors/scales/stored_tensor.h"
 
 namespace fp8lab {

@@ -1,9 +1,9 @@
 // Which of the keys that the system reported each frame is told of.
+#include "app/window/input_queue.h"
+
 #include <doctest/doctest.h>
 
 #include <string>
-
-#include "app/window/input_queue.h"
 
 using fp8lab::InputEvent, fp8lab::InputQueue;
 

@@ -131,12 +131,22 @@ TEST_CASE("the kernels include no GUI, no lab and no application") {
 
 TEST_CASE("each folder of core includes only the folders below it") {
     const Arrows arrows = {
-        {"threads", {}},        {"base", {"threads"}},           {"json", {"base"}},
+        {"threads", {}},
+        {"base", {"threads"}},
+        {"json", {"base"}},
         {"plan", {"json"}},
-        {"files", {"json"}},    {"formats", {"files"}},          {"tensors", {"formats"}},
-        {"stats", {"formats"}}, {"scaling", {"stats"}},          {"inspect", {"scaling", "tensors"}},
-        {"figure", {"base"}},   {"lesson", {"figure", "files"}}, {"nn", {"scaling", "tensors"}},
-        {"trainer", {"nn"}},    {"inference", {"trainer"}},      {"backend", {"trainer"}},
+        {"files", {"json"}},
+        {"formats", {"files"}},
+        {"tensors", {"formats"}},
+        {"stats", {"formats"}},
+        {"scaling", {"stats"}},
+        {"inspect", {"scaling", "tensors"}},
+        {"figure", {"base"}},
+        {"lesson", {"figure", "files"}},
+        {"nn", {"scaling", "tensors"}},
+        {"trainer", {"nn"}},
+        {"inference", {"trainer"}},
+        {"backend", {"trainer"}},
     };
     check_rooms("core", arrows);
 }

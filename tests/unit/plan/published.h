@@ -1,11 +1,13 @@
-// Published configurations, and what they come to: parameters as transformers 5.24 has them on the meta device (2026-11-25), those
-// of one token, bytes of the KV cache in 16 bits for 1 and for 131,072 tokens.
+// Published configurations, and what they come to: parameters as transformers 5.24 has them on the meta device
+// (2026-11-25), those of one token, bytes of the KV cache in 16 bits for 1 and for 131,072 tokens.
 #pragma once
 
 struct PublishedModel {
     const char *name, *config;
     double parameters, active, kv_bytes_per_token, kv_bytes;
 };
+// A line for each model.
+// clang-format off
 inline constexpr PublishedModel kPublished[] = {
     {"Llama-3.1-8B", R"({"model_type":"llama","hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"tie_word_embeddings":false})", 8030261248, 8030261248, 131072, 17179869184},
     {"Llama-3.2-1B", R"({"model_type":"llama","hidden_size":2048,"num_hidden_layers":16,"num_attention_heads":32,"num_key_value_heads":8,"head_dim":64,"intermediate_size":8192,"vocab_size":128256,"tie_word_embeddings":true})", 1235814400, 1235814400, 32768, 4294967296},
