@@ -135,6 +135,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"base", {"threads"}},
         {"json", {"base"}},
         {"plan", {"json"}},
+        {"run", {"scaling"}},
         {"files", {"json"}},
         {"formats", {"files"}},
         {"tensors", {"formats"}},

@@ -1,0 +1,74 @@
+// The run doctor: what is wrong with a run's tensors under a recipe, where, from which step on, and which one change
+// treats it. Rules are rows of a table (rules.cpp), tried in their order; the thresholds stand here. They were set on the
+// very runs of the tests, so a finding is a reason to look, and its cause is sure only after a run with the change.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/run/replay.h"
+
+namespace fp8lab {
+
+struct Thresholds {
+    double lost_at_most = 5;  // %: more than this in a step is where a finding begins
+    double mean_lost = 2;     // %: mean over the steps, from which on a tensor is ill
+    double spike = 32;        // times the median of the `spike_steps` steps before
+    int spike_steps = 32;
+    int spike_back = 3;            // steps after which the amax is back below an eighth of the spike
+    double spike_mean_lost = 0.5;  // %: a spike that costs less is none
+    double outlier_binades = 3;    // that the amax moves away from the median magnitude
+    double headroom_binades = 6;   // that stay free above the amax at all times
+    int fixed_steps = 200;         // in which the scale of weights stands still
+};
+
+// The kinds of findings. Numbers are those of the failure modes, "3?" for what is only hinted at; empty: none of them.
+enum class FindingKind {
+    overflow_nan,     // 2   overflow becomes NaN or Inf under nonsaturate
+    not_fp8,          //     NaN or Inf before any cast
+    spike,            // 4   a spike kept in the amax history
+    below_window,     // 1   scale 1, below the format's window
+    outlier_channel,  //     the median falls away from the amax
+    loses,            //     cause not in these statistics
+    all_zero,         // 6   a tensor of zeros
+    headroom,         // 9   a margin that is not needed
+    fixed_scale,      // 3?  weights' scale stands still
+    resumed           //     the scale is back at 1
+};
+
+struct Finding {
+    FindingKind kind;
+    std::string_view number;  // "4"
+    std::size_t tensor;       // index in RunLog::tensors
+    std::string name;         // of the tensor
+    std::int32_t step;        // the first one
+    double lost_pct;          // mean over the steps, lower bound
+    double severity;    // what findings are ordered by: lost_pct; more for what is not finite, less for hints
+    std::string cause;  // "a spike of 4.0e5 times kept in history 64"
+    std::string_view treatment;  // "history 16, or most_recent"
+};
+
+// The findings, worst first; at most one of the kinds up to `loses` per tensor. May take long: calls ask_between().
+std::vector<Finding> findings(const RunLog& log, const Recipe& recipe, const Thresholds& thresholds = {});
+
+// What no log of tensors shows, in words: failure modes 5, 7 and 8; 3 is only hinted at.
+std::vector<std::string_view> cannot_be_seen();
+
+// This run under other recipes: unscaled, delayed with history 1024, 64 and 16, current; then mxfp8 from above.
+struct UnderRecipe {
+    std::string recipe;     // "delayed:history=64"
+    int over = 0;           // tensors that lose more than Thresholds::lost_at_most % in the mean
+    std::size_t worst = 0;  // index of the tensor that loses most; no meaning in an empty log
+    double worst_pct = 0;   // its mean loss, %: lower bound, or upper bound where from_above
+    bool from_above = false;
+};
+std::vector<UnderRecipe> under_recipes(const RunLog& log, const Thresholds& thresholds = {});
+// The recipes of that table.
+std::vector<std::string> compared_recipes();
+
+// The recipe that a log is judged under where the user names none: its own if that casts to 8 bits, else
+// delayed:history=1024, Transformer Engine's default.
+Recipe default_recipe(const RunLog& log);
+
+}  // namespace fp8lab
