@@ -20,6 +20,7 @@ void add_infer(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
 void add_memory(CLI::App& app, Globals& globals);
+void add_plan(CLI::App& app, Globals& globals);
 void add_check(CLI::App& app, Globals& globals);
 void add_report(CLI::App& app, Globals& globals);
 void add_screenshot(CLI::App& app, Globals& globals);
@@ -29,7 +30,7 @@ std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
         add_doctor,  add_list,     add_formats, add_codes,      add_cast,     add_decode, add_quantize,
         add_inspect, add_simulate, add_train,   add_generate,   add_infer,    add_bench,  add_run,
-        add_memory,  add_check,    add_report,  add_screenshot, add_validate,
+        add_memory, add_plan, add_check,    add_report,  add_screenshot, add_validate,
     };
     return kVerbs;
 }

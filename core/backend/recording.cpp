@@ -58,6 +58,8 @@ RecordedBlocks sized(const JsonMember& result) {
     RecordedBlocks out;
     const JsonMember sizes = result.at("sizes");
     for (const char* name : {"blocks", "d", "context"}) out.sizes[name] = sizes.at(name).count();
+    for (const char* name : {"ffn", "heads"})
+        if (sizes.has(name)) out.sizes[name] = sizes.at(name).count();
     out.step.batch = result.at("batch").count();
     if (result.has("state")) out.step.state = result.at("state").filled_text();
     out.date = result.at("date").filled_text();

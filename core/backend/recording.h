@@ -40,7 +40,7 @@ struct RecordedStep {  // one result with "bench": "step"
 // One result with "bench": "blocks", the blocks of a transformer alone, or with "bench": "train", a whole training: the
 // JSON of `fp8lab train`, with sizes, batch and date.
 struct RecordedBlocks {
-    std::map<std::string, int> sizes;  // "d", "blocks", "context"
+    std::map<std::string, int> sizes;  // "d", "blocks", "context"; of blocks "ffn" and "heads" too
     RecordedStep step;                 // without layers; batch: sequences
     std::string attention;             // of its first arm: "cuDNN"; of a training empty
     std::string date;

@@ -21,6 +21,17 @@ struct KvLayer {
     bool operator==(const KvLayer&) const = default;
 };
 
+// A linear layer, w (out, in). Those that are cast: not the head, not the router. Layers of one input are one, as fused
+// kernels compute them: qkv, gate_up.
+struct Linear {
+    std::string name = {};
+    double out = 0, in = 0;  // features
+    int layers = 0;          // of the model that have it
+    int experts = 1;         // of such a layer
+    int chosen = 1;          // of them, by a token
+    bool operator==(const Linear&) const = default;
+};
+
 struct ModelSize {
     std::string model_type;
     std::string note;  // what is not counted, as a sentence; empty: nothing
@@ -32,9 +43,14 @@ struct ModelSize {
     double parameters = 0;
     double active = 0;     // that one token goes through, with the embedding table
     double embedding = 0;  // the embedding table: some makers leave it out of "active"
+    double matrices =
+        0;  // weights of matrices that a token goes through, with the head, without the embedding table
+    double attention_width = 0;  // H e; latent: H times the mean of n + r and v
+    std::vector<Linear> linears;
     std::vector<KvLayer> kv;
     bool operator==(const ModelSize&) const = default;
 
+    bool has_experts() const;
     double kv_numbers(double tokens) const;  // in the cache of one sequence
 };
 

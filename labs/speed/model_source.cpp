@@ -196,13 +196,4 @@ Roofs roofs_of(const Source& source, const Params& params) {
     return {best.bf16, best.fp8, memory > 0 ? memory : kNoTime};
 }
 
-const Datasheet* datasheet(std::string_view gpu) {
-    static constexpr std::array kSheets = {Datasheet{"NVIDIA H200", 989, 1979, 4.8},
-                                           Datasheet{"NVIDIA H100 80GB HBM3", 989, 1979, 3.35},
-                                           Datasheet{"NVIDIA H100 PCIe", 756, 1513, 2.0}};
-    const auto found =
-        std::ranges::find_if(kSheets, [&](const Datasheet& sheet) { return gpu.starts_with(sheet.name); });
-    return found == kSheets.end() ? nullptr : &*found;
-}
-
 }  // namespace fp8lab::speed

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/backend/datasheet.h"
 #include "core/backend/recording.h"
 #include "labs/speed/model_params.h"
 
@@ -62,13 +63,5 @@ struct Roofs {
     double ridge_fp8() const { return fp8 / memory; }
 };
 Roofs roofs_of(const Source& source, const Params& params);
-
-// Peaks as the vendor prints them, dense, without sparsity: TFLOP/s and TB/s.
-//   NVIDIA H200 Tensor Core GPU, datasheet (2024); NVIDIA H100 Tensor Core GPU, datasheet (2023)
-struct Datasheet {
-    std::string_view name;  // the device's name starts like this
-    double bf16, fp8, memory;
-};
-const Datasheet* datasheet(std::string_view gpu);  // null: not in the table
 
 }  // namespace fp8lab::speed

@@ -25,6 +25,7 @@ constexpr InputCall kInputs[] = {
     {.call = "inspect SCRATCH/mlp.safetensors --compare INPUT", .takes_pipes = true},
     {.call = "simulate --amax INPUT", .takes_pipes = true},
     {.call = "memory --model INPUT --plan te", .takes_pipes = true},
+    {.call = "plan INPUT --gpu h100 --batch 1 --seq 8", .takes_pipes = true},
     {.call = "train --steps 1 --task npy:INPUT,SCRATCH/values.npy"},
     {.call = "train --steps 1 --task npy:SCRATCH/values.npy,INPUT"},
     {.call = "train --steps 1 --model transformer --task text:INPUT"},
@@ -155,11 +156,12 @@ TEST_CASE("what a pipe brings is what a file holds") {
         CHECK(by_pipe.err == by_name.err);
         return std::pair(by_name.out, by_pipe.out);
     };
-    for (const auto& [before, file, after] :
-         std::vector<std::array<std::string, 3>>{{"cast --to e4m3 -i ", "v.npy", " -o -"},
-                                                 {"decode --from e4m3 -i ", "amax", " -o -"},
-                                                 {"simulate --amax ", "amax", ""},
-                                                 {"memory --plan te --model ", "config.json", ""}}) {
+    for (const auto& [before, file, after] : std::vector<std::array<std::string, 3>>{
+             {"cast --to e4m3 -i ", "v.npy", " -o -"},
+             {"decode --from e4m3 -i ", "amax", " -o -"},
+             {"simulate --amax ", "amax", ""},
+             {"memory --plan te --model ", "config.json", ""},
+             {"plan --gpu h200 --batch 2 --seq 64 ", "config.json", ""}}) {
         const auto [name, pipe] = both(before, file, after);
         CHECK(name == pipe);
         CHECK_FALSE(name.empty());

@@ -32,6 +32,7 @@ constexpr const char* kJobs[] = {
     "run L11",
     "run L13 --steps 1",
     "memory --plan te",
+    "plan SCRATCH/config.json --gpu h100 --batch 1 --seq 8",
     "check SCRATCH/home/exercises/L1.1.json",
     "report --profile SCRATCH/home -o -",
     "screenshot -o SCRATCH/out",
@@ -42,6 +43,9 @@ struct Jobs {
     Scratch scratch;
     Jobs() {
         spit(scratch / "values", bytes_of({1, 2, 500}));
+        spit(scratch / "config.json",
+             R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128,
+                   "num_attention_heads": 4, "vocab_size": 100})");
         spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");

@@ -59,6 +59,8 @@ constexpr VerbCalls kCalls[] = {
      "bench step --backend cpu --recipe bf16 --layers 4,4 --batch 2 --repeat 10000 --json", works},
     {"run", "run bits --export SCRATCH/figures", "run train --set steps=100000 --steps 100000", works},
     {"memory", "memory --plan te", "memory --plan te --json", waits_for_reader},
+    {"plan", "plan SCRATCH/config.json --gpu h100 --batch 1 --seq 8", "plan - --gpu h100 --batch 1 --seq 8",
+     waits_for_input},
     {"check", "check SCRATCH/home/exercises/L1.1.json --csv SCRATCH/out",
      "check SCRATCH/home/exercises/L1.1.json", waits_for_reader},
     {"report", "report -o - --bundle SCRATCH/out", "report -o -", waits_for_reader},
@@ -169,6 +171,9 @@ struct Bench {
     Scratch scratch;
     Bench() {
         spit(scratch / "values", bytes_of({1, 2, 500}));
+        spit(scratch / "config.json",
+             R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64, "intermediate_size": 128,
+                   "num_attention_heads": 4, "vocab_size": 100})");
         spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
         make_large_file(scratch / "large.safetensors");
         make_fortran_file(scratch / "fortran.npy");

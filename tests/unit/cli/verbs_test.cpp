@@ -214,3 +214,39 @@ TEST_CASE("memory gives the JSON of run L10, for a model of the table and for a 
     CHECK(table.out.find("on the GPU                       14.000 GB") != std::string::npos);
     CHECK(parsed(fp8lab("run L10").out)["provenance"] == "recorded");
 }
+
+TEST_CASE("plan tells the products of a published model's step, FLOP and MFU, as a table and as JSON") {
+    const Scratch folder;
+    const std::string config = folder / "config.json";
+    std::ofstream(config)
+        << R"({"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336,
+        "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": false})";
+    const std::string call = "plan " + quoted(config) + " --gpu h100 --batch 1 --seq 8192";
+    const json causal = parsed(fp8lab(call + " --json --tokens-per-second 9600").out);
+    CHECK(causal["products"].size() == 12);
+    CHECK(causal["ratio_error"] == 0.08);
+    CHECK(causal["speedup"].get<double>() > 1.7);
+    CHECK(causal["speedup"].get<double>() < 2.1);
+    CHECK(causal["peak_tflops"] == 989);
+    CHECK(causal["mfu"].get<double>() == doctest::Approx(51.47e9 * 9600 / 989e12).epsilon(1e-3));
+    const json full =
+        parsed(fp8lab(call + " --json --full-attention --peak 1979 --tokens-per-second 9600").out);
+    CHECK(full["mfu"].get<double>() == doctest::Approx(57.9e9 * 9600 / 1979e12).epsilon(1e-3));
+    CHECK(full["products"] == causal["products"]);
+    CHECK(parsed(fp8lab(call + " --json").out)["mfu"].is_null());
+    for (const auto& [more, why] :
+         {std::pair(" --recipe mxfp8", "valid: delayed"), std::pair(" --batch 0", "--batch")}) {
+        const Finished refused =
+            fp8lab("plan " + quoted(config) + " --gpu h100 --seq 8" + more +
+                   (std::string(more).find("batch") == std::string::npos ? " --batch 1" : ""));
+        CHECK(refused.code == 2);
+        CHECK(refused.err.find(why) != std::string::npos);
+    }
+    const Finished table = fp8lab(call + " --recipe block128");
+    CHECK(table.code == 0);
+    CHECK(table.err.empty());
+    for (const char* words :
+         {"gate_up          wgrad     28672     4096     8192", "+-8 %",
+          "6.4 G in attention (causal) = 51.5 G", "MFU 100 % of 989 TFLOP/s, dense: 19215 tokens/s"})
+        CHECK(table.out.find(words) != std::string::npos);
+}
