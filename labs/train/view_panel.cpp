@@ -85,19 +85,22 @@ void TrainView::margin_slider(ui::Context& c, const Field& field) {
 // Layers and the batch that belongs to them; the chosen ones with the batch that they now have. The CPU is
 // offered the smallest only.
 void TrainView::size_choice(ui::Context& c, const Field& field) {
+    std::vector<Size> offered;
     std::vector<std::string> labels;
     int selected = -1;
     for (Size size : sizes()) {
-        if (size.id == lab_.params().size) {
+        const bool now = size.id == lab_.params().size;
+        if (size.id != kCpuSize && !now && lab_.backend() != "cuda") continue;
+        if (now) {
             selected = static_cast<int>(labels.size());
             size.batch = lab_.params().batch;
         }
-        if (size.id == kCpuSize || size.id == lab_.params().size || lab_.backend() == "cuda")
-            labels.push_back(size.label());
+        offered.push_back(size);
+        labels.push_back(size.label());
     }
     ui::text(c, field.info.label, Role::muted, kSans13);
     if (!ui::dropdown(c, probe("size"), labels, selected)) return;
-    const Size& size = sizes()[static_cast<std::size_t>(selected)];
+    const Size& size = offered[static_cast<std::size_t>(selected)];
     set_field(field, size.id);
     set_field(lab_.fields(), fmt::format("batch={}", size.batch));
 }

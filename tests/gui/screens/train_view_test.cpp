@@ -386,3 +386,18 @@ TEST_CASE("larger sizes are offered on the GPU, with their batch") {
     CHECK(screen.lab.params().batch == 4096);
     CHECK(screen.lab.spec().layers == std::vector{1024, 4096, 1024});
 }
+
+TEST_CASE("on the CPU the menu of sizes offers the smallest and the one at hand, and gives what it offers") {
+    Screen screen;
+    set_field(screen.lab.fields(), "task=noise");
+    set_field(screen.lab.fields(), "size=4096");
+    screen.click("train.more_run");
+    screen.click("train.size");
+    CHECK(screen.gui.context.probes.items.count("train.size.2") == 0);
+    screen.click("train.size.1");
+    CHECK(screen.lab.params().size == "4096");
+    screen.click("train.size");
+    screen.click("train.size.0");
+    CHECK(screen.lab.params().size == "768");
+    CHECK(screen.lab.params().batch == 32);
+}
