@@ -84,6 +84,10 @@ Nvfp4Scales nvfp4_scales(float tensor_amax, float block_amax, Nvfp4Target target
     return {encode_scale, encode(find_format("e4m3"), block_scale), block_factor(block_scale, encode_scale)};
 }
 
+std::vector<float> nvfp4_rounded_scales(std::vector<float> amaxes, float tensor_scale) {
+    return rounded_scales(std::move(amaxes), tensor_scale, 6);
+}
+
 void nvfp4_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, std::span<const float> matrix,
                         std::size_t cols, const BlockGrid& grid, const QuantizeRequest& request,
                         BlockScales& scales, std::vector<std::uint8_t>* targets) {

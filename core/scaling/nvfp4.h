@@ -16,4 +16,7 @@ void nvfp4_block_scales(const CastPlan& plan, const std::vector<float>& amaxes, 
                         std::size_t cols, const BlockGrid& grid, const QuantizeRequest& request,
                         BlockScales& scales, std::vector<std::uint8_t>* targets = nullptr);
 
+// Step 2 for target 6: the scale of each block under that tensor scale (BlockScales::tensor_scale), a value of E4M3.
+std::vector<float> nvfp4_rounded_scales(std::vector<float> amaxes, float tensor_scale);
+
 }  // namespace fp8lab
