@@ -23,36 +23,38 @@ struct Thresholds {
     int fixed_steps = 200;         // in which the scale of weights stands still
 };
 
-// The kinds of findings. Numbers are those of the failure modes, "3?" for what is only hinted at; empty: none of them.
+// The kinds of findings. Numbers are those of the failure modes of FP8 training, "3?" for what is only hinted at; none
+// where it is none of them.
 enum class FindingKind {
-    overflow_nan,     // 2   overflow becomes NaN or Inf under nonsaturate
+    overflow_nan,     // 2   overflow becomes NaN or Inf under overflow=nonsaturate
     not_fp8,          //     NaN or Inf before any cast
     spike,            // 4   a spike kept in the amax history
-    below_window,     // 1   scale 1, below the format's window
+    below_window,     // 1   scale 1, values below the format's window
     outlier_channel,  //     the median falls away from the amax
-    loses,            //     cause not in these statistics
+    loses,            //     the cause is not in these statistics
     all_zero,         // 6   a tensor of zeros
     headroom,         // 9   a margin that is not needed
-    fixed_scale,      // 3?  weights' scale stands still
+    fixed_scale,      // 3?  the scale of weights stands still
     resumed           //     the scale is back at 1
 };
 
-struct Finding {
-    FindingKind kind;
+struct RunFinding {
+    FindingKind kind = FindingKind::loses;
     std::string_view number;  // "4"
-    std::size_t tensor;       // index in RunLog::tensors
+    std::size_t tensor = 0;   // index in RunLog::tensors
     std::string name;         // of the tensor
-    std::int32_t step;        // the first one
-    double lost_pct;          // mean over the steps, lower bound
-    double severity;    // what findings are ordered by: lost_pct; more for what is not finite, less for hints
+    std::int32_t step = 0;    // the first one
+    double lost_pct = 0;      // mean over the steps but the first; lower bound
+    double severity =
+        0;              // what findings are ordered by: lost_pct; more for what is not finite, less for hints
     std::string cause;  // "a spike of 4.0e5 times kept in history 64"
     std::string_view treatment;  // "history 16, or most_recent"
 };
 
 // The findings, worst first; at most one of the kinds up to `loses` per tensor. May take long: calls ask_between().
-std::vector<Finding> findings(const RunLog& log, const Recipe& recipe, const Thresholds& thresholds = {});
+std::vector<RunFinding> findings(const RunLog& log, const Recipe& recipe, const Thresholds& thresholds = {});
 
-// What no log of tensors shows, in words: failure modes 5, 7 and 8; 3 is only hinted at.
+// What no log of tensors shows, a phrase each: failure modes 5, 7 and 8; 3 is only hinted at.
 std::vector<std::string_view> cannot_be_seen();
 
 // This run under other recipes: unscaled, delayed with history 1024, 64 and 16, current; then mxfp8 from above.

@@ -43,6 +43,8 @@ class RunReader {
     // wins. Reads nothing yet but the names.
     // Throws input_error: no such file, a folder without logs; usage_error: a rank that is not there.
     explicit RunReader(const std::vector<std::filesystem::path>& paths, RunSelection selection = {});
+    // A log in memory, under that name.
+    RunReader(std::string text, std::string where, RunSelection selection = {});
     ~RunReader();
     RunReader(const RunReader&) = delete;
     RunReader& operator=(const RunReader&) = delete;
@@ -56,6 +58,7 @@ class RunReader {
     void read(const std::function<void(const ReadProgress&)>& report = {});
 
     const RunLog& log() const;
+    RunLog take();  // moves the log out; the reader is then at its end
     ReadProgress progress() const;
 
   private:
@@ -65,7 +68,6 @@ class RunReader {
 
 // All of it at once.
 RunLog read_run(const std::vector<std::filesystem::path>& paths, RunSelection selection = {});
-// A log in memory, under that name.
-RunLog read_run_text(std::string_view text, const std::string& where, RunSelection selection = {});
+RunLog read_run_text(std::string text, std::string where, RunSelection selection = {});
 
 }  // namespace fp8lab

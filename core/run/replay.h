@@ -48,7 +48,7 @@ struct Replay {
 // logged, where they are.
 bool is_own_recipe(const RunLog& log, const Recipe& recipe);
 // Formats, scale source, history, algo, margin and interval are the recipe's. A format of more than 8 bits loses nothing.
-Replay replay(const TensorSeries& series, const Recipe& recipe, bool own_recipe = false);
+Replay replay_tensor(const TensorSeries& series, const Recipe& recipe, bool own_recipe = false);
 
 // The table of histories: this tensor under max with 1, 4, 16, 64, 256, 1024 slots, then under most_recent.
 struct HistoryRow {

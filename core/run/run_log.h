@@ -26,6 +26,7 @@ struct TensorPoint {
     float underflow_pct = kNotLogged;  // of the non-zero elements, that the run's own cast made 0
     float overflow_pct = kNotLogged;   // of the elements, that the run's own cast changed by saturation
     std::uint32_t counters = kNone;    // where TensorSeries has them; kNone: not logged
+    bool nonfinite = false;            // NaN or Inf among the elements
 
     static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 };
@@ -39,6 +40,8 @@ struct BinadeCounters {
 
     static constexpr std::size_t kBinades = 64;
     std::uint64_t nonzero() const;  // the sum of the bins
+    // Appends them in the form that TensorSeries keeps: LEB128 numbers, a byte or two each.
+    void pack(std::vector<std::uint8_t>& into) const;
 };
 
 // One tensor through all steps that were logged.
@@ -46,41 +49,40 @@ class TensorSeries {
   public:
     explicit TensorSeries(std::string name = {});
 
-    const std::string& name() const { return name_; }    // "blocks.1.down.x"
-    TensorClass tensor_class() const { return class_; }  // by the end of the name; tensor_class_of()
+    const std::string& name() const { return name_; }                // "blocks.1.down.x"
+    TensorClass tensor_class() const { return class_; }              // by the end of the name
     std::span<const TensorPoint> points() const { return points_; }  // ascending steps, each once
-    bool has_counters() const { return !counters_.empty(); }
-    bool has_scales() const { return has_scales_; }
+    bool has_counters() const { return !packed_.empty(); }
+    bool has_scales() const { return has_scales_; }  // of at least one point
     // Half of the last decimal that was logged (0.00005 in a log of nvidia-dlfw-inspect, which has four): an amax of 0
     // means "below this". 0: all digits were logged, and 0 is 0.
     float resolution() const { return resolution_; }
 
-    // The counters of a point; none where they were not logged.
+    // The counters of a point of this series; none where they were not logged. The second form keeps the memory of
+    // `into` and returns false where there are none.
     std::optional<BinadeCounters> counters(const TensorPoint& point) const;
+    bool counters(const TensorPoint& point, BinadeCounters& into) const;
     // The point of this step, or the last one before it; null where there is none.
-    const TensorPoint* at(int step) const;
-    // NaN or Inf among the elements, or an amax that is not finite.
-    bool nonfinite(const TensorPoint& point) const;
+    const TensorPoint* at(std::int32_t step) const;
 
-    // For readers. Adds a point behind all others, whatever its step.
-    void add(TensorPoint point, const BinadeCounters* counters = nullptr);
-    // Fills what `point` has logged into the newest point if that has its step, else adds it.
-    void merge(const TensorPoint& point);
+    // For readers: adds what was logged of a step. `packed`: BinadeCounters::pack(), may be empty. If the newest point
+    // has this step, what is logged in both is replaced. Steps may come in any order until settle() sorts them.
+    void add(const TensorPoint& point, std::span<const std::uint8_t> packed = {});
     void set_resolution(float resolution) { resolution_ = resolution; }
-    // Sorts the points by step; of several with one step the last one stays. `unsorted`: points that did not stand
-    // behind those of lower steps; `twice`: those that a later one replaced.
-    struct Order {
-        std::uint64_t unsorted = 0, twice = 0;
-    };
-    Order settle();
+    // Sorts the points by step and joins those of one step: the later one wins. To be called before points() is read.
+    void settle();
+    // What settle() and add() met: points that came after one of a higher step, values that a later one replaced.
+    std::uint64_t unsorted() const { return unsorted_; }
+    std::uint64_t twice() const { return twice_; }
 
   private:
     std::string name_;
     TensorClass class_;
     std::vector<TensorPoint> points_;
-    std::vector<std::uint8_t> counters_;  // LEB128 numbers, one point after the other
+    std::vector<std::uint8_t> packed_;
     float resolution_ = 0;
     bool has_scales_ = false, settled_ = true;
+    std::uint64_t unsorted_ = 0, twice_ = 0;
 };
 
 // dy: the name ends in "dy", "dy3", or in a part "d"; w: in a part "w" or "w3"; else x.

@@ -1,0 +1,97 @@
+#include "core/run/findings.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/run/rules.h"
+#include "core/threads/parallel.h"
+
+namespace fp8lab {
+
+namespace {
+
+constexpr std::string_view kUnder[] = {
+    "unscaled", "delayed:history=1024", "delayed:history=64", "delayed", "current", "mxfp8"};
+constexpr std::size_t kTensorsAtATime = 1;
+
+std::vector<RunFinding> findings_of(const RunLog& log, std::size_t tensor, const Recipe& recipe,
+                                    const Thresholds& thresholds) {
+    std::vector<RunFinding> out;
+    const TensorSeries& series = log.tensors[tensor];
+    if (series.points().size() < 2) return out;
+    const TensorEvidence evidence = evidence_of(log, series, recipe, thresholds);
+    bool has_one = false;
+    for (const RunRule& rule : run_rules()) {
+        if (rule.one_of && has_one) continue;
+        auto verdict = rule.judge(evidence);
+        if (!verdict) continue;
+        has_one = has_one || rule.one_of;
+        out.push_back({.kind = rule.kind,
+                       .number = rule.number,
+                       .tensor = tensor,
+                       .name = series.name(),
+                       .step = evidence.step(verdict->at),
+                       .lost_pct = evidence.lost,
+                       .severity = verdict->severity,
+                       .cause = std::move(verdict->cause),
+                       .treatment = verdict->treatment.empty() ? rule.treatment : verdict->treatment});
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<RunFinding> findings(const RunLog& log, const Recipe& recipe, const Thresholds& thresholds) {
+    std::vector<std::vector<RunFinding>> by_tensor(log.tensors.size());
+    parallel_for(log.tensors.size(), kTensorsAtATime, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t t = begin; t < end; ++t) by_tensor[t] = findings_of(log, t, recipe, thresholds);
+    });
+    std::vector<RunFinding> all;
+    for (auto& some : by_tensor) std::ranges::move(some, std::back_inserter(all));
+    std::ranges::stable_sort(all, std::ranges::greater{}, &RunFinding::severity);
+    return all;
+}
+
+std::vector<std::string_view> cannot_be_seen() {
+    return {"too few mantissa bits", "a narrow accumulator", "a learning rate that is too high",
+            "weights without a master copy, except for a hint"};
+}
+
+std::vector<std::string> compared_recipes() { return {std::begin(kUnder), std::end(kUnder)}; }
+
+std::vector<UnderRecipe> under_recipes(const RunLog& log, const Thresholds& thresholds) {
+    std::vector<UnderRecipe> rows;
+    for (const std::string_view text : kUnder) {
+        const Recipe recipe = parse_recipe(text);
+        UnderRecipe row;
+        row.recipe = text;
+        row.from_above = recipe.granularity != Granularity::tensor;
+        std::vector<double> lost(log.tensors.size());
+        parallel_for(lost.size(), kTensorsAtATime, [&](std::size_t begin, std::size_t end) {
+            for (std::size_t t = begin; t < end; ++t) {
+                const LostBounds mean = replay_tensor(log.tensors[t], recipe).mean_lost();
+                lost[t] = row.from_above ? mean.high : mean.low;
+            }
+        });
+        for (std::size_t t = 0; t < lost.size(); ++t) {
+            row.over += lost[t] > thresholds.lost_at_most ? 1 : 0;
+            if (lost[t] > row.worst_pct) {
+                row.worst = t;
+                row.worst_pct = lost[t];
+            }
+        }
+        rows.push_back(std::move(row));
+    }
+    return rows;
+}
+
+Recipe default_recipe(const RunLog& log) {
+    if (!log.recipe.empty()) try {
+            Recipe own = parse_recipe(log.recipe);
+            if (width_bits(*own.fwd) <= 8) return own;
+        } catch (const Error&) {  // a recipe that this program does not know
+        }
+    return parse_recipe("delayed:history=1024");
+}
+
+}  // namespace fp8lab

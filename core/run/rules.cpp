@@ -1,0 +1,240 @@
+#include "core/run/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/units.h"
+
+namespace fp8lab {
+
+namespace {
+
+constexpr std::size_t kFirstSpike = 4;     // steps before one can be told
+constexpr std::size_t kLastSteps = 10;     // "at the end" of a run
+constexpr double kNotFinite = 1e6;         // severity, less the step: before all others, the first step first
+constexpr std::size_t kFirstResumed = 20;  // steps
+constexpr double kSteadyHeadroom = 1.5;    // binades, standard deviation
+constexpr double kMovingAmax = 0.02;       // binades
+constexpr double kSmallest = 1e-30;
+
+// The middle element, or the mean of both, of those that were logged. NaN of nothing.
+double median(std::vector<float> values) {
+    std::erase_if(values, [](float value) { return std::isnan(value); });
+    if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+    const std::size_t half = values.size() / 2;
+    std::ranges::sort(values);
+    if (values.size() % 2 == 1) return double{values[half]};
+    return (double{values[half - 1]} + double{values[half]}) / 2;
+}
+
+double median_of(const std::vector<float>& values, std::size_t begin, std::size_t end) {
+    const auto at = [&](std::size_t i) { return values.begin() + static_cast<std::ptrdiff_t>(i); };
+    return median({at(begin), at(end)});
+}
+
+double mean_low(const TensorEvidence& e, std::size_t begin) {
+    double sum = 0;
+    for (std::size_t i = begin; i < e.size(); ++i) sum += e.replay.steps[i].lost.low;
+    return sum / static_cast<double>(e.size() - begin);
+}
+
+bool always_scale_1(const TensorEvidence& e) {
+    return std::ranges::all_of(e.replay.steps, [](const ReplayStep& step) { return step.scale == 1; });
+}
+
+// The log has the scales that the run itself used, and they are scales.
+bool scales_seen(const TensorEvidence& e) { return e.replay.observed && !always_scale_1(e); }
+
+// The first step in which more is lost than may be; the one that loses most where none is.
+std::size_t first_loss(const TensorEvidence& e) {
+    const auto& steps = e.replay.steps;
+    const auto low = [](const ReplayStep& step) { return step.lost.low; };
+    const auto over = std::ranges::find_if(
+        steps, [&](const ReplayStep& step) { return step.lost.low > e.thresholds.lost_at_most; });
+    return static_cast<std::size_t>((over != steps.end() ? over : std::ranges::max_element(steps, {}, low)) -
+                                    steps.begin());
+}
+
+// The first step whose amax stands out and is back soon.
+std::optional<std::size_t> first_spike(const TensorEvidence& e) {
+    const auto back = static_cast<std::size_t>(e.thresholds.spike_back);
+    for (std::size_t i = kFirstSpike; i + back < e.size(); ++i)
+        if (double{e.ratio[i]} >= e.thresholds.spike &&
+            median_of(e.amax, i + 1, i + 1 + back) < double{e.amax[i]} / 8)
+            return i;
+    return std::nullopt;
+}
+
+bool overflow_is_nan(const Recipe& recipe) { return recipe.overflow == Overflow::nonsaturate; }
+
+std::optional<RuleVerdict> judge_overflow_nan(const TensorEvidence& e) {
+    if (!overflow_is_nan(e.recipe) || e.replay.from_above) return std::nullopt;
+    for (std::size_t i = 0; i < e.size(); ++i)
+        if (e.replay.steps[i].saturates)
+            return RuleVerdict{
+                i,
+                fmt::format("amax x scale is {} times the largest that {} holds, which becomes {}",
+                            format_number(double{e.replay.steps[i].over}, 3), e.replay.format->label,
+                            has_infinity(*e.replay.format) ? "Inf" : "NaN"),
+                kNotFinite - e.step(i)};
+    return std::nullopt;
+}
+
+std::optional<RuleVerdict> judge_not_fp8(const TensorEvidence& e) {
+    const auto points = e.series.points();
+    for (std::size_t i = 0; i < e.size(); ++i)
+        if (points[i].nonfinite)
+            return RuleVerdict{i, "NaN or Inf before the cast: not FP8", kNotFinite - e.step(i)};
+    return std::nullopt;
+}
+
+std::optional<RuleVerdict> judge_spike(const TensorEvidence& e) {
+    if (e.recipe.scale != ScaleSource::delayed || e.lost <= e.thresholds.spike_mean_lost) return std::nullopt;
+    const auto at = first_spike(e);
+    if (!at) return std::nullopt;
+    return RuleVerdict{
+        *at,
+        fmt::format("a spike of {:.2g} times kept in history {}", double{e.ratio[*at]}, e.recipe.history),
+        e.lost, e.recipe.history > 16 ? "history 16, or most_recent" : "a shorter history, or most_recent"};
+}
+
+std::optional<RuleVerdict> judge_below_window(const TensorEvidence& e) {
+    if (e.lost <= e.thresholds.mean_lost || !always_scale_1(e)) return std::nullopt;
+    return RuleVerdict{first_loss(e), "values below the window: scale 1", e.lost};
+}
+
+bool loses(const TensorEvidence& e) {
+    const std::size_t last = e.size() - std::min(e.size(), kLastSteps);
+    return e.lost > e.thresholds.mean_lost || mean_low(e, last) > e.thresholds.lost_at_most;
+}
+
+// How many binades the median magnitude lies below the amax, per step; empty where counters are not there.
+std::vector<float> median_below_amax(const TensorEvidence& e) {
+    std::vector<float> out;
+    BinadeCounters counters;
+    for (const TensorPoint& point : e.series.points()) {
+        if (!e.series.counters(point, counters)) {
+            if (out.empty()) return {};
+            out.push_back(out.back());
+            continue;
+        }
+        std::uint64_t sum = 0, half = (counters.nonzero() + 1) / 2;
+        std::size_t k = 0;
+        while (k < counters.bins.size() && (sum += counters.bins[k]) < half) ++k;
+        out.push_back(static_cast<float>(k));
+    }
+    return out;
+}
+
+std::optional<RuleVerdict> judge_outlier_channel(const TensorEvidence& e) {
+    if (!loses(e)) return std::nullopt;
+    const std::vector<float> below = median_below_amax(e);
+    if (below.size() < 3) return std::nullopt;
+    const double before = median_of(below, 0, below.size() / 3);
+    double now = 0;
+    const std::size_t last = below.size() - std::min(below.size(), kLastSteps);
+    for (std::size_t i = last; i < below.size(); ++i) now += double{below[i]};
+    now /= static_cast<double>(below.size() - last);
+    if (now - before < e.thresholds.outlier_binades) return std::nullopt;
+    const auto moved = std::ranges::find_if(
+        below, [&](float binades) { return double{binades} > before + e.thresholds.outlier_binades - 1; });
+    return RuleVerdict{
+        static_cast<std::size_t>(moved - below.begin()),
+        fmt::format("an outlier channel: amax 2^{:.0f} above the median, 2^{:.0f} before", now, before),
+        e.lost};
+}
+
+std::optional<RuleVerdict> judge_loses(const TensorEvidence& e) {
+    if (!loses(e)) return std::nullopt;
+    return RuleVerdict{first_loss(e), "values are lost; the cause is not in these statistics", e.lost};
+}
+
+std::optional<RuleVerdict> judge_all_zero(const TensorEvidence& e) {
+    if (e.series.resolution() > 0) return std::nullopt;  // 0.0000 is not 0
+    for (std::size_t i = 1; i < e.size(); ++i)
+        if (e.amax[i] == 0) return RuleVerdict{i, "all values are 0 in this step", 0.1};
+    return std::nullopt;
+}
+
+std::optional<RuleVerdict> judge_headroom(const TensorEvidence& e) {
+    if (!scales_seen(e) || first_spike(e)) return std::nullopt;
+    std::vector<float> free;
+    for (std::size_t i = 0; i < e.size(); ++i)
+        free.push_back(static_cast<float>(
+            std::log2(max_finite(*e.replay.format) /
+                      std::max(double{e.amax[i]} * double{e.replay.steps[i].scale}, kSmallest))));
+    const double binades = median(free);
+    double sum = 0, squares = 0;
+    for (std::size_t i = free.size() / 4; i < free.size(); ++i) {
+        sum += double{free[i]};
+        squares += double{free[i]} * double{free[i]};
+    }
+    const auto n = static_cast<double>(free.size() - free.size() / 4);
+    const double spread = std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n)));
+    if (binades <= e.thresholds.headroom_binades || spread >= kSteadyHeadroom) return std::nullopt;
+    return RuleVerdict{0, fmt::format("{:.0f} binades stay free above the amax", binades), 0.2};
+}
+
+std::optional<RuleVerdict> judge_fixed_scale(const TensorEvidence& e) {
+    const auto steps = static_cast<std::size_t>(e.thresholds.fixed_steps);
+    if (!scales_seen(e) || e.series.tensor_class() != TensorClass::w || e.size() <= steps + steps / 2)
+        return std::nullopt;
+    const std::size_t first = e.size() - steps;
+    float least = e.amax[first], most = least;
+    for (std::size_t i = first; i < e.size(); ++i) {
+        if (e.replay.steps[i].scale != e.replay.steps.back().scale) return std::nullopt;
+        least = std::min(least, e.amax[i]);
+        most = std::max(most, e.amax[i]);
+    }
+    if (!(std::log2(double{most} / double{least}) > kMovingAmax)) return std::nullopt;
+    return RuleVerdict{first, fmt::format("the scale of the weights stands still for {} steps", steps), 2};
+}
+
+std::optional<RuleVerdict> judge_resumed(const TensorEvidence& e) {
+    if (!scales_seen(e)) return std::nullopt;
+    for (std::size_t i = kFirstResumed; i < e.size(); ++i)
+        if (e.replay.steps[i].scale == 1 && e.replay.steps[i - 1].scale != 1)
+            return RuleVerdict{i, "the scale is back at 1: resumed without its history", 3};
+    return std::nullopt;
+}
+
+}  // namespace
+
+TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const Recipe& recipe,
+                           const Thresholds& thresholds) {
+    TensorEvidence e{log, series, recipe, thresholds, {}, {}, {}};
+    e.own = is_own_recipe(log, recipe);
+    e.replay = replay_tensor(series, recipe, e.own);
+    for (const TensorPoint& point : series.points()) e.amax.push_back(point.amax);
+    const auto window = static_cast<std::size_t>(thresholds.spike_steps);
+    for (std::size_t i = 0; i < e.size(); ++i) {
+        const double before = i < kFirstSpike ? 0 : median_of(e.amax, i - std::min(i, window), i);
+        e.ratio.push_back(before > 0 ? static_cast<float>(double{e.amax[i]} / before) : kNotLogged);
+    }
+    e.lost = e.replay.mean_lost().low;
+    return e;
+}
+
+std::span<const RunRule> run_rules() {
+    using enum FindingKind;
+    // In the order in which they are tried.
+    static constexpr RunRule kRules[] = {
+        {overflow_nan, "2", "overflow=saturate", true, judge_overflow_nan},
+        {not_fp8, "", "the data, or a smaller learning rate", true, judge_not_fp8},
+        {spike, "4", "history 16, or most_recent", true, judge_spike},
+        {below_window, "1", "a scale: delayed or current", true, judge_below_window},
+        {outlier_channel, "", "block scales (mxfp8), Smooth-SwiGLU, or this layer in BF16", true,
+         judge_outlier_channel},
+        {FindingKind::loses, "", "look at its histogram", true, judge_loses},
+        {all_zero, "6", "keep the scale where the amax is 0", false, judge_all_zero},
+        {headroom, "9", "margin 0", false, judge_headroom},
+        {fixed_scale, "3?", "FP32 master weights", false, judge_fixed_scale},
+        {resumed, "", "save the amax history with the checkpoint", false, judge_resumed},
+    };
+    return kRules;
+}
+
+}  // namespace fp8lab

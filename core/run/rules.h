@@ -1,0 +1,49 @@
+// The rules of the run doctor: a part of findings.h.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/run/findings.h"
+
+namespace fp8lab {
+
+// What the rules look at: one tensor, replayed.
+struct TensorEvidence {
+    const RunLog& log;
+    const TensorSeries& series;
+    const Recipe& recipe;
+    const Thresholds& thresholds;
+    Replay replay;
+    std::vector<float> amax;   // per step
+    std::vector<float> ratio;  // amax over the median of the steps before; NaN in the first ones
+    double lost = 0;           // mean, %
+    bool own = false;          // the log is of this recipe
+
+    std::size_t size() const { return amax.size(); }
+    std::int32_t step(std::size_t i) const { return replay.steps[i].step; }
+};
+// The tensor needs two steps at least.
+TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const Recipe& recipe,
+                           const Thresholds& thresholds);
+
+// What a rule says where it holds.
+struct RuleVerdict {
+    std::size_t at;  // index of the step
+    std::string cause;
+    double severity;
+    std::string_view treatment = {};  // empty: the rule's
+};
+
+struct RunRule {
+    FindingKind kind;
+    std::string_view number, treatment;
+    bool one_of;  // of these at most the first that holds is said of a tensor
+    std::optional<RuleVerdict> (*judge)(const TensorEvidence& evidence);
+};
+std::span<const RunRule> run_rules();
+
+}  // namespace fp8lab
