@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/files/memory.h"
 #include "core/files/random_file.h"
 #include "core/run/log_files.h"
 #include "core/run/log_lines.h"
@@ -208,13 +209,28 @@ RandomFile open(const OpenLog& file) {
     return {std::vector<std::byte>(bytes.begin(), bytes.end()), file.where};
 }
 
-void recognise(OpenLog& file, std::string_view text) {
-    if (file.kind != LogKind::unknown) return;
-    file.kind = log_kind(text);
+// Which kind of log it is. False: its first line has no end yet.
+bool recognise(OpenLog& file, const RandomFile& now) {
+    constexpr std::size_t kHead = std::size_t{4} << 10, kKept = 256;
+    if (file.kind != LogKind::unknown) return true;
+    const auto bytes = now.read_some(0, kHead);
+    const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (head.size() < kHead && head.find('\n') == head.npos && !head.starts_with('{')) return false;
+    file.kind = log_kind(head);
+    file.head = head.substr(0, kKept);
     if (file.kind == LogKind::unknown)
         throw input_error(file.where,
                           "it is no log of tensors: neither of fp8lab_hook.py, nor of nvidia-dlfw-inspect, "
                           "nor a CSV of fp8lab train");
+    return true;
+}
+
+// What reading the rest takes at most: a point has 32 bytes and its counters some 30, in vectors that grow by doubling;
+// beside them a block and its rows.
+void require_memory_for(const OpenLog& file) {
+    const double rest = static_cast<double>(file.size - file.consumed),
+                 per_byte = file.kind == LogKind::csv ? 2 : 0.75;
+    require_memory(file.where, per_byte * rest + 4 * std::min(rest, static_cast<double>(kBlock)));
 }
 
 }  // namespace
@@ -238,6 +254,9 @@ struct RunReader::State {
         check_same(file, now);
         file.size = now.size();
         file.open_end = false;
+        if (file.size > 0 && !recognise(file, now)) file.open_end = true;
+        if (file.kind == LogKind::unknown) return;
+        require_memory_for(file);
         std::vector<std::byte> buffer;
         std::uint64_t loaded = file.consumed;  // the buffer has the bytes from `consumed` to here
         std::size_t block = kFirstBlock;
@@ -250,8 +269,6 @@ struct RunReader::State {
             loaded += more;
             block = kBlock;
             const std::string_view text(reinterpret_cast<const char*>(buffer.data()), buffer.size());
-            if (file.head.empty()) file.head = text.substr(0, 256);
-            recognise(file, text);
             const std::size_t whole = text.rfind('\n') + 1;  // npos + 1 is 0
             if (whole == 0 && text.size() > kLongestLine)
                 refuse(file, 0, file.consumed, "a line of more than 64 MiB");

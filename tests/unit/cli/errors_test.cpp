@@ -137,6 +137,7 @@ TEST_CASE("a missing or malformed file ends with 4 and says where") {
              Case{"memory --plan te --model /no/such/config.json", "/no/such/config.json"},
              Case{"plan /no/such/config.json --gpu h100 --batch 1 --seq 1", "/no/such/config.json"},
              Case{"simulate --amax /no/such/file", "/no/such/file"},
+             Case{"watch /no/such/log", "/no/such/log"},
              Case{"train --task npy:/no/x.npy,/no/y.npy", "/no/x.npy"},
              Case{"train --resume /no/such/checkpoint --steps 1", "/no/such/checkpoint"},
          }) {

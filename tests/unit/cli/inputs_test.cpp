@@ -24,6 +24,7 @@ constexpr InputCall kInputs[] = {
     {.call = "inspect INPUT", .takes_pipes = true},
     {.call = "inspect SCRATCH/mlp.safetensors --compare INPUT", .takes_pipes = true},
     {.call = "simulate --amax INPUT", .takes_pipes = true},
+    {.call = "watch INPUT", .takes_folders = true},
     {.call = "memory --model INPUT --plan te", .takes_pipes = true},
     {.call = "plan INPUT --gpu h100 --batch 1 --seq 8", .takes_pipes = true},
     {.call = "train --steps 1 --task npy:INPUT,SCRATCH/values.npy"},

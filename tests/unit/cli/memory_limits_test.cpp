@@ -21,6 +21,7 @@ constexpr const char* kJobs[] = {
     "quantize SCRATCH/values.npy --recipe mxfp8",
     "inspect SCRATCH/mlp.safetensors --csv -",
     "simulate --amax SCRATCH/amax",
+    "watch SCRATCH/run.jsonl",
     "train --backend cpu --recipe bf16 --layers 32,64,1 --batch 64 --steps 2 --csv -",
     "train --backend cpu --model transformer --d 16 --blocks 1 --heads 2 --ffn 32 --context 16 --batch 2 "
     "--steps 2 "
@@ -49,6 +50,7 @@ struct Jobs {
         spit(scratch / "values.npy", npy("<f4", "(3,)", bytes_of({1, 2, 500})));
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");
+        std::filesystem::copy(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", scratch / "run.jsonl");
         std::filesystem::copy(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors",
                               scratch / "mlp.safetensors");
         std::filesystem::create_directories(scratch / "home/exercises");

@@ -47,6 +47,7 @@ constexpr VerbCalls kCalls[] = {
     {"inspect", "inspect SCRATCH/values.npy --csv SCRATCH/out", "inspect SCRATCH/large.safetensors", works,
      "inspect: ", " of 8 tensors; what was measured is written"},
     {"simulate", "simulate --amax SCRATCH/amax", "simulate --amax -", waits_for_input},
+    {"watch", "watch SCRATCH/run.jsonl", "watch SCRATCH/run.jsonl --csv", waits_for_reader},
     {"train", "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 3 --csv SCRATCH/out",
      "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 1000000000 --csv SCRATCH/out --save "
      "SCRATCH/saved",
@@ -182,6 +183,7 @@ struct Bench {
         spit(scratch / "long.f8scene", long_scene());
         spit(scratch / "codes", "\x01\x7E");
         spit(scratch / "amax", "1\n2\n");
+        std::filesystem::copy(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", scratch / "run.jsonl");
         std::filesystem::create_directory(scratch / "model");
         spit(scratch / "model/1-bf16.safetensors", checkpoint());
         std::filesystem::copy(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors",

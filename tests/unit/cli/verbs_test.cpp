@@ -161,8 +161,10 @@ TEST_CASE("run gives a lab's numbers and figures without a window") {
 TEST_CASE("every JSON says on which device, by which version, from which seed its numbers come") {
     for (const char* arguments :
          {"doctor --json", "list labs --json", "list formats --json", "list recipes --json",
-          "formats e4m3 --json", "simulate --amax - --json", "run bits", "run train --set seed=7 --steps 2",
-          "train --recipe bf16 --steps 1 --json -", "bench step --layers 4,4 --batch 2 --repeat 1 --json"}) {
+          "formats e4m3 --json", "simulate --amax - --json",
+          "watch " FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl --json", "run bits",
+          "run train --set seed=7 --steps 2", "train --recipe bf16 --steps 1 --json -",
+          "bench step --layers 4,4 --batch 2 --repeat 1 --json"}) {
         CAPTURE(arguments);
         const json out = parsed(fp8lab(arguments, "1\n").out);
         CHECK(out["provenance"] == "cpu-emulated");
