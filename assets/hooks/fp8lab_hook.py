@@ -38,10 +38,11 @@ def count(tensor):
     """The counters, the largest and the smallest non-zero finite magnitude, on the tensor's device."""
     magnitude = tensor.detach().reshape(-1).float().abs()
     _, exponent = torch.frexp(magnitude)  # magnitude is in [2^(exponent - 1), 2^exponent)
-    slot = (exponent.long() - LOWEST).masked_fill_(magnitude == 0, 0)
+    slot = (exponent - LOWEST).masked_fill_(magnitude == 0, 0)
     is_nan, is_inf = torch.isnan(magnitude), torch.isinf(magnitude)
     slot.masked_fill_(is_nan, NAN).masked_fill_(is_inf, INF)
-    counters = torch.bincount(slot, minlength=INF + 1)
+    # histc is four times as fast on a GPU and does not wait for it; on a CPU it takes no integers.
+    counters = torch.histc(slot, INF + 1, 0, INF) if slot.is_cuda else torch.bincount(slot, minlength=INF + 1)
     odd = is_nan | is_inf
     if magnitude.numel() == 0:
         return counters, magnitude.new_zeros(()), magnitude.new_full((), torch.inf)
@@ -76,7 +77,7 @@ class Watch:
     """
 
     def __init__(self, model, path, every=1, names=".*", kinds="xwd", types=(torch.nn.Linear,), **about):
-        self.every, self.now, self.counted, self.handles = every, 0, {}, []
+        self.every, self.now, self.counted, self.handles, self.losses = every, 0, {}, [], []
         self.file = open(path, "w")
         self._write(fp8lab=1, kinds=kinds, every=every, torch=torch.__version__, **about)
         for name, module in model.named_modules():
@@ -116,20 +117,30 @@ class Watch:
 
     def step(self, loss=None):
         """Ends an optimizer step: writes what was counted since the last call, and the loss."""
-        for name, counted in self.counted.items():
-            self._write(step=self.now, tensor=name, **record(counted))
         if loss is not None:
-            self._write(step=self.now, loss=float(loss))
+            self.losses.append((self.now, loss.detach().clone() if torch.is_tensor(loss) else loss))
         if self._logs():
+            self._write_losses(before=self.now)
+            for name, counted in self.counted.items():
+                self._write(step=self.now, tensor=name, **record(counted))
+            self._write_losses(before=self.now + 1)
             self.file.flush()
         self.counted.clear()
         self.now += 1
 
+    def _write_losses(self, before):
+        # Those of the steps between are kept until a step is logged: to read one waits for the GPU.
+        for step, loss in self.losses:
+            if step < before:
+                self._write(step=step, loss=float(loss))
+        self.losses = [(step, loss) for step, loss in self.losses if step >= before]
+
     def close(self):
-        """Takes the hooks off the model and closes the file."""
+        """Takes the hooks off the model, writes the losses that are left and closes the file."""
         for handle in self.handles:
             handle.remove()
         self.handles.clear()
+        self._write_losses(before=self.now)
         self.file.close()
 
 
