@@ -211,11 +211,11 @@ RandomFile open(const OpenLog& file) {
 
 // Which kind of log it is. False: its first line has no end yet.
 bool recognise(OpenLog& file, const RandomFile& now) {
-    constexpr std::size_t kHead = std::size_t{4} << 10, kKept = 256;
+    constexpr std::size_t kBytes = std::size_t{4} << 10, kKept = 256;
     if (file.kind != LogKind::unknown) return true;
-    const auto bytes = now.read_some(0, kHead);
+    const auto bytes = now.read_some(0, kBytes);
     const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (head.size() < kHead && head.find('\n') == head.npos && !head.starts_with('{')) return false;
+    if (head.size() < kBytes && head.find('\n') == head.npos && !head.starts_with('{')) return false;
     file.kind = log_kind(head);
     file.head = head.substr(0, kKept);
     if (file.kind == LogKind::unknown)
