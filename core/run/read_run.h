@@ -25,8 +25,8 @@
 namespace fp8lab {
 
 struct RunSelection {
-    std::string arm;  // of a CSV; empty: the first one
-    int rank = -1;    // of files named ...globalrank-R.log; -1: the lowest that is there
+    std::string arm = {};  // of a CSV; empty: the first one
+    int rank = -1;         // of files named ...globalrank-R.log; -1: the lowest that is there
 };
 
 struct ReadProgress {
