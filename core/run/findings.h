@@ -16,9 +16,10 @@ struct Thresholds {
     double mean_lost = 2;     // %: mean over the steps, from which on a tensor is ill
     double spike = 32;        // times the median of the `spike_steps` steps before
     int spike_steps = 32;
-    int spike_back = 3;            // steps after which the amax is back below an eighth of the spike
+    int spike_back = 3;  // steps after which it is back below an eighth of the spike, and below `spike`
     double spike_mean_lost = 0.5;  // %: a spike that costs less is none
     double outlier_binades = 3;    // that the amax moves away from the median magnitude
+    double grown_binades = 8;      // that the amax has grown, where there are no counters
     double headroom_binades = 6;   // that stay free above the amax at all times
     int fixed_steps = 200;         // in which the scale of weights stands still
 };

@@ -58,27 +58,38 @@ std::size_t first_loss(const TensorEvidence& e) {
                                     steps.begin());
 }
 
-// The first step whose amax stands out and is back soon.
+// The first step whose amax stands out and is back soon: far below the spike, and no longer standing out.
 std::optional<std::size_t> first_spike(const TensorEvidence& e) {
     const auto back = static_cast<std::size_t>(e.thresholds.spike_back);
-    for (std::size_t i = kFirstSpike; i + back < e.size(); ++i)
-        if (double{e.ratio[i]} >= e.thresholds.spike &&
-            median_of(e.amax, i + 1, i + 1 + back) < double{e.amax[i]} / 8)
-            return i;
+    for (std::size_t i = kFirstSpike; i + back < e.size(); ++i) {
+        if (!(double{e.ratio[i]} >= e.thresholds.spike)) continue;
+        const double before = double{e.amax[i]} / double{e.ratio[i]};
+        const double after = median_of(e.amax, i + 1, i + 1 + back);
+        if (after < double{e.amax[i]} / 8 && after < e.thresholds.spike * before) return i;
+    }
     return std::nullopt;
+}
+
+// "4.0e5"; below a thousand "120".
+std::string times(double factor) {
+    if (factor < 1000) return fmt::format("{:.0f}", factor);
+    const int exponent = static_cast<int>(std::floor(std::log10(factor)));
+    return fmt::format("{:.1f}e{}", factor / std::pow(10.0, exponent), exponent);
 }
 
 bool overflow_is_nan(const Recipe& recipe) { return recipe.overflow == Overflow::nonsaturate; }
 
 std::optional<RuleVerdict> judge_overflow_nan(const TensorEvidence& e) {
     if (!overflow_is_nan(e.recipe) || e.replay.from_above) return std::nullopt;
+    const FormatInfo& format = *e.replay.format;
     for (std::size_t i = 0; i < e.size(); ++i)
         if (e.replay.steps[i].saturates)
             return RuleVerdict{
                 i,
-                fmt::format("amax x scale is {} times the largest that {} holds, which becomes {}",
-                            format_number(double{e.replay.steps[i].over}, 3), e.replay.format->label,
-                            has_infinity(*e.replay.format) ? "Inf" : "NaN"),
+                fmt::format("amax x scale is {}: above {} {} becomes {}",
+                            format_number(double{e.amax[i]} * double{e.replay.steps[i].scale}, 5),
+                            overflow_threshold(format).value, format.label,
+                            has_infinity(format) ? "Inf" : "NaN"),
                 kNotFinite - e.step(i)};
     return std::nullopt;
 }
@@ -97,7 +108,7 @@ std::optional<RuleVerdict> judge_spike(const TensorEvidence& e) {
     if (!at) return std::nullopt;
     return RuleVerdict{
         *at,
-        fmt::format("a spike of {:.2g} times kept in history {}", double{e.ratio[*at]}, e.recipe.history),
+        fmt::format("a spike of {} times kept in history {}", times(double{e.ratio[*at]}), e.recipe.history),
         e.lost, e.recipe.history > 16 ? "history 16, or most_recent" : "a shorter history, or most_recent"};
 }
 
@@ -129,21 +140,34 @@ std::vector<float> median_below_amax(const TensorEvidence& e) {
     return out;
 }
 
+double mean_of_last(const std::vector<float>& values) {
+    double sum = 0;
+    const std::size_t begin = values.size() - std::min(values.size(), kLastSteps);
+    for (std::size_t i = begin; i < values.size(); ++i) sum += double{values[i]};
+    return sum / static_cast<double>(values.size() - begin);
+}
+
+// With counters: the median falls away from the amax. Without: the amax has grown and stays, and values are lost all the
+// same, though the scale follows it.
 std::optional<RuleVerdict> judge_outlier_channel(const TensorEvidence& e) {
-    if (!loses(e)) return std::nullopt;
-    const std::vector<float> below = median_below_amax(e);
-    if (below.size() < 3) return std::nullopt;
-    const double before = median_of(below, 0, below.size() / 3);
-    double now = 0;
-    const std::size_t last = below.size() - std::min(below.size(), kLastSteps);
-    for (std::size_t i = last; i < below.size(); ++i) now += double{below[i]};
-    now /= static_cast<double>(below.size() - last);
-    if (now - before < e.thresholds.outlier_binades) return std::nullopt;
-    const auto moved = std::ranges::find_if(
-        below, [&](float binades) { return double{binades} > before + e.thresholds.outlier_binades - 1; });
+    if (!loses(e) || e.size() < 3) return std::nullopt;
+    std::vector<float> binades = median_below_amax(e);
+    const bool counted = !binades.empty();
+    if (!counted)
+        for (const float amax : e.amax)
+            binades.push_back(std::log2(std::max(amax, static_cast<float>(kSmallest))));
+    const double before = median_of(binades, 0, binades.size() / 3), now = mean_of_last(binades);
+    const double least = counted ? e.thresholds.outlier_binades : e.thresholds.grown_binades;
+    if (!(now - before >= least)) return std::nullopt;
+    const auto moved =
+        std::ranges::find_if(binades, [&](float at) { return double{at} > before + least - 1; });
     return RuleVerdict{
-        static_cast<std::size_t>(moved - below.begin()),
-        fmt::format("an outlier channel: amax 2^{:.0f} above the median, 2^{:.0f} before", now, before),
+        static_cast<std::size_t>(moved - binades.begin()),
+        counted
+            ? fmt::format("an outlier channel: amax 2^{:.0f} above the median, 2^{:.0f} before", now, before)
+            : fmt::format(
+                  "an outlier channel: amax 2^{:.0f} times what it was, and what lies below it is lost",
+                  now - before),
         e.lost};
 }
 
