@@ -23,8 +23,9 @@ struct ViewKey {
 class LabView {
   public:
     virtual ~LabView() = default;
-    virtual void stage(ui::Context&, Rect area) = 0;      // under title and question
-    virtual void explore(ui::Context&, float width) = 0;  // the panel's Explore tab, at the ImGui cursor
+    virtual std::string_view question() const { return {}; }  // instead of LabInfo's; empty: that one
+    virtual void stage(ui::Context&, Rect area) = 0;          // under title and question
+    virtual void explore(ui::Context&, float width) = 0;      // the panel's Explore tab, at the ImGui cursor
     // Status line, left side: "seed" "4". Numbers in mono.
     virtual std::vector<std::pair<std::string, std::string>> status() const = 0;
     // Draws one of the lab's figures in presentation, with its handles.

@@ -3,11 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "labs/course/scene_run.h"
 
 namespace fp8lab {
+namespace {
+
+// Logs of a run: whichever lab is open, the Workbench takes them.
+constexpr std::array<std::string_view, 3> kLogs = {".jsonl", ".csv", ".log"};
+
+}  // namespace
 
 void Scenes::present(Deck deck) {
     presentation_.start(
@@ -57,17 +65,20 @@ void Scenes::open_file(const std::filesystem::path& path) {
 }
 
 void Scenes::open_files(std::span<const std::string> paths) {
-    std::string list;
+    std::string list, logs;
     const auto fields = labs_.current() == nullptr ? std::vector<Field>{} : labs_.current()->lab->fields();
     const Field* const file = find_field(fields, "file");
     for (const std::string& path : paths) {
         const std::string extension = std::filesystem::path(path).extension().string();
-        if (file && file->info.lines && extension != ".f8scene" && extension != ".f8deck")
+        if (std::ranges::find(kLogs, extension) != kLogs.end())
+            logs += (logs.empty() ? "" : "\n") + path;
+        else if (file && file->info.lines && extension != ".f8scene" && extension != ".f8deck")
             list += (list.empty() ? "" : "\n") + path;
         else
             open_file(path);
     }
     if (!list.empty()) set_file(*labs_.current(), *file, list);
+    if (!logs.empty()) lead_to({.lab = "workbench", .fields = {"experiment=run", "run=" + logs}});
 }
 
 // Over another file: the one before comes back with Ctrl Z, and the toast says so.

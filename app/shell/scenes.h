@@ -30,7 +30,7 @@ class Scenes {
     void present();
     void open(const Scene& scene);  // its lab, on the desk; throws input_error
     // Scenes, decks or tensors that were dropped on the window; a toast says what is wrong with one. Several tensors are
-    // one list where the lab takes it, else the last is opened.
+    // one list where the lab takes it, else the last is opened. Logs of a run open the Workbench.
     void open_files(std::span<const std::string> paths);
     void open_file(const std::filesystem::path& path);
     // That lab, with these fields; a toast says what is wrong.

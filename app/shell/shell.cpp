@@ -144,7 +144,9 @@ void Shell::use_lab(const WindowLayout& layout, Labs::Entry& entry) {
     parts_.past.note(entry);
 }
 
-float Shell::draw_heading(const LabInfo& info, Rect stage) {
+float Shell::draw_heading(const Labs::Entry& entry, Rect stage) {
+    const LabInfo& info = entry.info();
+    const std::string_view asked = entry.view->question();
     const Font title{Face::sans_bold, 24};
     const Font number{Face::mono, 24};
     const Font question{Face::sans, 15};
@@ -154,8 +156,8 @@ float Shell::draw_heading(const LabInfo& info, Rect stage) {
     const float after = label.empty() ? x : x + ui::text_width(context_, label, number) + context_.px(13);
     ui::text_mid(context_, {after, stage.y0 + context_.px(40)}, info.title, {Role::text}, title);
     float y = stage.y0 + context_.px(70);
-    for (const auto line :
-         ui::wrap_lines(context_, info.question, question, stage.width() - 2 * context_.px(kStageMargin))) {
+    for (const auto line : ui::wrap_lines(context_, asked.empty() ? info.question : asked, question,
+                                          stage.width() - 2 * context_.px(kStageMargin))) {
         ui::text_mid(context_, {x, y}, line, {Role::muted}, question);
         y += context_.px(22);
     }
@@ -172,7 +174,7 @@ void Shell::draw_lab(const WindowLayout& layout, Labs::Entry& entry) {
     const float least_width = context_.px(kSmallestStageWidth + 2 * kStageMargin);
     Rect all{origin.x, origin.y, origin.x + std::max(stage.width(), least_width), origin.y + stage.height()};
     const float top = draw_heading(  // in what is visible, whatever the figures need
-        entry.info(), {all.x0, all.y0, all.x0 + stage.width(), all.y1});
+        entry, {all.x0, all.y0, all.x0 + stage.width(), all.y1});
     all.y1 = std::max(all.y1, top + std::round(context_.px(kSmallestStageHeight + 20)));
     const Rect area{all.x0 + context_.px(kStageMargin), top, all.x1 - context_.px(kStageMargin),
                     all.y1 - context_.px(20)};

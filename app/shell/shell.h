@@ -51,7 +51,7 @@ class Shell {
     static void begin_whole_window();
     void frame_desk(const WindowLayout& layout, double frame_ms);
     void use_lab(const WindowLayout& layout, Labs::Entry& entry);
-    float draw_heading(const LabInfo& info, Rect stage);
+    float draw_heading(const Labs::Entry& entry, Rect stage);
     void draw_lab(const WindowLayout& layout, Labs::Entry& entry);
 
     ui::Context& context_;

@@ -250,7 +250,7 @@ std::span<const RunRule> run_rules() {
         {not_fp8, "", "the data, or a smaller learning rate", true, judge_not_fp8},
         {spike, "4", "history 16, or most_recent", true, judge_spike},
         {below_window, "1", "a scale: delayed or current", true, judge_below_window},
-        {outlier_channel, "", "block scales (mxfp8), Smooth-SwiGLU, or this layer in BF16", true,
+        {outlier_channel, "", "block scales, Smooth-SwiGLU, or BF16", true,
          judge_outlier_channel},
         {FindingKind::loses, "", "look at its histogram", true, judge_loses},
         {all_zero, "6", "keep the scale where the amax is 0", false, judge_all_zero},

@@ -27,8 +27,18 @@ const LabInfo Workbench::kInfo = {
 
 std::span<const table::Experiment<Workbench>> Workbench::experiments() {
     static const std::array<table::Experiment<Workbench>, 1> kOne = {
-        {{{}, {"histogram", "where", "change"}, &Workbench::figures, &Workbench::metrics}}};
+        {{{},
+          {"histogram", "where", "change", "loss", "lost", "binades"},
+          &Workbench::figures,
+          &Workbench::metrics}}};
     return kOne;
+}
+
+std::vector<table::Part*> Workbench::parts() {
+    std::vector<table::Part*> out = {&scans, &tables, &details};
+    const auto of_run = doctor.parts();
+    out.insert(out.end(), of_run.begin(), of_run.end());
+    return out;
 }
 
 std::string path_of(const std::string& file) {
@@ -65,6 +75,7 @@ void Workbench::settle() {
 }
 
 bool Workbench::perform(std::string_view action) {
+    if (shows_run()) return doctor.perform(action);
     if (action == "scan") return scans.again(), true;
     if (action == "cancel") return scans.cancel(), true;
     return false;
@@ -228,6 +239,7 @@ std::string Workbench::advice_title() const {
 }
 
 std::string Workbench::table_csv() const {
+    if (shows_run()) return doctor.table_csv();
     if (!scanned().store) return {};
     return InspectReport{.scanned = scanned(), .demands = params.demands(), .filter = params.filter}.csv();
 }
@@ -306,6 +318,8 @@ std::vector<MetricRow> Workbench::metrics() const {
         "kind_least_log2", kind_change(), [](const KindChange& k) { return k.least_log2(); }, "binades");
     add("before_amax", earlier, amax);
     add("before_least", earlier, least);
+    const auto of_run = doctor.metrics();
+    out.insert(out.end(), of_run.begin(), of_run.end());
     return out;
 }
 

@@ -13,6 +13,7 @@
 #include "core/inspect/recommend.h"
 #include "core/inspect/table.h"
 #include "labs/table/table_lab.h"
+#include "labs/workbench/model_run.h"
 #include "labs/workbench/model_scan.h"
 
 namespace fp8lab::workbench {
@@ -21,6 +22,9 @@ namespace fp8lab::workbench {
 // trained one.
 inline constexpr std::string_view kTrained = "transformer-600", kUntrained = "transformer-0";
 std::string path_of(const std::string& file);  // of a sample, or the text itself
+
+// The tabs of its stage, as the field `experiment` names them.
+inline constexpr std::string_view kTensors = "tensors", kRun = "run";
 
 struct Params {
     std::string file{kTrained}, compare;
@@ -38,7 +42,9 @@ struct Params {
     std::string order =
         "underflow";  // a column: name, amax, least, binades, underflow (of current), or a recipe
     bool ascending = false;
-    bool covered = false;  // exercises: of the table of recipes only the chosen line is shown
+    bool covered = false;              // exercises: of the table of recipes only the chosen line is shown
+    std::string experiment{kTensors};  // which of the two tabs is on the stage
+    RunParams run;
 
     Demands demands() const;
     ScanRequest request() const;
@@ -59,11 +65,12 @@ struct Workbench {
     static std::vector<table::Row> rows(Params& params);
     static std::span<const table::Experiment<Workbench>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&scans, &tables, &details}; }
+    std::vector<table::Part*> parts();
     Figure thumbnail() const;
     void settle();
-    bool perform(std::string_view action);  // "scan": once more; "cancel"
-    bool stale() const { return false; }    // the table fills while it is read
+    bool perform(std::string_view action);  // "scan": once more; "cancel": of the tab that is shown
+    bool shows_run() const { return params.experiment == kRun; }
+    bool stale() const { return false; }  // the table fills while it is read
     void tell(const Error& error) { problem = error.what(); }
     std::string table_csv() const;
 
@@ -102,6 +109,7 @@ struct Workbench {
     table::Computed<DetailRequest, std::optional<CastDetail>> details{
         "", [this] { return detail_request(); },
         [](const DetailRequest& r) { return cast_detail(*r.store, r.row, r.recipe); }};
+    RunTab doctor{params.run};  // the tab "A run"
 
   private:
     void make_tables();

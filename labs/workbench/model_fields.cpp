@@ -178,7 +178,18 @@ std::vector<std::string> Workbench::fields_for(std::string_view lab) const {
 }
 
 std::vector<Row> Workbench::rows(Params& p) {
-    return table::join({file_rows(p), first_rows(p), more_rows(p), stage_rows(p)});
+    const auto of = [](std::string_view tab, std::vector<Row> rows) {
+        for (Row& row : rows) row.of = tab;
+        return rows;
+    };
+    // The stage has its control.
+    const Row tab{choice({.name = "experiment",
+                          .label = "Look at",
+                          .help = "The tensors of a model, or what a run did to its tensors."},
+                         &p.experiment, {{std::string(kTensors), "Tensors"}, {std::string(kRun), "A run"}})};
+    return table::join({of(kTensors, table::join({file_rows(p), first_rows(p), more_rows(p), stage_rows(p)})),
+                        {tab},
+                        of(kRun, run_rows(p.run))});
 }
 
 }  // namespace fp8lab::workbench

@@ -147,6 +147,7 @@ Figure Workbench::change() const {
 }
 
 std::vector<Figure> Workbench::figures() const {
+    if (shows_run()) return doctor.figures();
     if (scanned().before) return {histogram(), change()};
     return {histogram(), where()};
 }

@@ -16,13 +16,26 @@ namespace {
 
 using ui::Context;
 
-constexpr float kStrip = 38, kAroundRows = 26 + 24 + 27;  // title, heads, foot
+constexpr float kTabs = 240, kStrip = 32, kAroundRows = 26 + 24 + 27;  // title, heads, foot
 
 }  // namespace
 
+std::string_view WorkbenchView::question() const {
+    return lab_->shows_run() ? "What did your own run do to its tensors?" : "";
+}
+
+void WorkbenchView::draw_tabs(Context& c, Rect area) {
+    static const std::array<std::string, 2> kLabels = {"Tensors", "A run"};
+    int selected = lab_->shows_run() ? 1 : 0;
+    ImGui::SetCursorScreenPos({area.x0, area.y0});
+    ImGui::BeginChild("workbench.tabs", {area.width(), area.height()}, false, ImGuiWindowFlags_NoScrollbar);
+    if (ui::segmented(c, "experiment", kLabels, selected))
+        set(fmt::format("experiment={}", selected == 1 ? kRun : kTensors));
+    ImGui::EndChild();
+}
+
 // Name, size and progress; what is wrong with a file that was not opened.
-float WorkbenchView::draw_strip(Context& c, Rect area) {
-    const Rect strip{area.x0, area.y0, area.x1, area.y0 + c.px(kStrip)};
+void WorkbenchView::draw_strip(Context& c, Rect strip) {
     ui::fill_rect(c, strip, {Role::raised}, 6);
     ui::stroke_rect(c, strip, {Role::line}, 6);
     const float y = (strip.y0 + strip.y1) / 2, right = strip.x1 - c.px(12);
@@ -34,7 +47,7 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
         ui::probe(c, "workbench.problem", strip, {}, lab_->problem);
         ui::advance(strip);
         ui::tooltip(c, "Not opened", lab_->problem);
-        return strip.y1;
+        return;
     }
     const Scanned& s = lab_->scanned();
     const std::string told = lab_->scans.busy() || !lab_->scans->cancelled
@@ -49,7 +62,7 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
         if (ui::button(c, "workbench.cancel", "Cancel", {.width = 72})) lab_.act("cancel");
         end -= c.px(84);
     }
-    const float bar = std::min(c.px(180), 0.22F * area.width());
+    const float bar = std::min(c.px(180), 0.22F * strip.width());
     ui::fill_rect(c, {end - bar, y - c.px(1), end, y + c.px(1)}, {Role::line});
     ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + bar * static_cast<float>(s.progress), y + c.px(1)},
                   {Role::text});
@@ -59,11 +72,18 @@ float WorkbenchView::draw_strip(Context& c, Rect area) {
     x += ui::text_width(c, name, kBold13) + c.px(18);
     if (x + c.px(60) < end)
         ui::text_mid(c, {x, y}, ui::cut_end(c, lab_->file_words(), kSans13, end - x), {Role::muted}, kSans13);
-    return strip.y1;
 }
 
 void WorkbenchView::stage(Context& c, Rect area) {
-    float y = draw_strip(c, area) + c.px(14);
+    const float strip_end = area.y0 + c.px(kStrip);
+    draw_tabs(c, {area.x0, area.y0, area.x0 + c.px(kTabs), strip_end});
+    const Rect strip{area.x0 + c.px(kTabs + 16), area.y0, area.x1, strip_end};
+    float y = strip_end + c.px(14);
+    if (lab_->shows_run()) {
+        run_.strip(c, strip);
+        return run_.stage(c, {area.x0, y, area.x1, area.y1});
+    }
+    draw_strip(c, strip);
     if (!lab_->scanned().store) return;
     // Below the table: twelve recipes with their heads and reasons.
     const float rest = area.y1 - y, lower = std::clamp(0.54F * rest, c.px(290), c.px(396));
@@ -90,6 +110,7 @@ void WorkbenchView::unfold(std::size_t table_row) {
 bool WorkbenchView::character(Context& c, unsigned typed) { return typed == '/' && key(c, ui::Key::slash); }
 
 bool WorkbenchView::key(Context& c, ui::Key key) {
+    if (lab_->shows_run()) return run_.key(key);
     if (key == ui::Key::slash) {
         if (c.typing.name != "workbench.filter")
             c.typing = {
@@ -125,6 +146,7 @@ bool WorkbenchView::key(Context& c, ui::Key key) {
 }
 
 std::span<const ViewKey> WorkbenchView::keys() const {
+    if (lab_->shows_run()) return RunView::keys();
     static constexpr std::array kKeys = {
         ViewKey{"Down, Up", "the next row, the one before", ui::Key::down, ui::Key::up},
         ViewKey{"PgDn, PgUp", "a page of rows", ui::Key::page_up, ui::Key::page_down},
@@ -136,6 +158,7 @@ std::span<const ViewKey> WorkbenchView::keys() const {
 }
 
 std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
+    if (lab_->shows_run()) return run_.status();
     const ScanRow* const row = lab_->row();
     if (!row) return {{"tensor", "none"}};
     const StoredTensor& tensor = lab_->scanned().store->tensors()[row->tensor];

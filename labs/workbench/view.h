@@ -9,12 +9,14 @@
 #include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
 #include "labs/workbench/model.h"
+#include "labs/workbench/view_run.h"
 
 namespace fp8lab::workbench {
 
 class WorkbenchView final : public table::TableView<Workbench> {
   public:
-    using TableView::TableView;
+    explicit WorkbenchView(WorkbenchLab& lab) : TableView(lab), run_(lab) {}
+    std::string_view question() const override;
     void stage(ui::Context& context, Rect area) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
     bool key(ui::Context& context, ui::Key key) override;
@@ -32,7 +34,8 @@ class WorkbenchView final : public table::TableView<Workbench> {
         float bar = 0, bar_end = 0, sqnr = 0, worst = 0, zero = 0, bits = 0, meets = 0;
     };
     // view.cpp
-    float draw_strip(ui::Context& context, Rect area);
+    void draw_tabs(ui::Context& context, Rect area);
+    void draw_strip(ui::Context& context, Rect strip);
     // view_table.cpp
     float draw_table(ui::Context& context, Rect area, std::size_t rows);
     float row_height() const;  // logical px; two lines where a second file is compared
@@ -53,7 +56,10 @@ class WorkbenchView final : public table::TableView<Workbench> {
     void draw_browser(ui::Context& context);
     void open(const std::filesystem::path& path);
     // view_panel.cpp
-    std::string more_words() const override { return "name, worst row, bits, cast as, MX rule"; }
+    std::string more_words() const override {
+        return lab_->shows_run() ? "layers, rank, also show healthy ones"
+                                 : "name, worst row, bits, cast as, MX rule";
+    }
     void draw_above(ui::Context& context, float width) override;  // the files
     bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
     void draw_below(ui::Context& context, float width) override;
@@ -65,6 +71,7 @@ class WorkbenchView final : public table::TableView<Workbench> {
     void choose(std::size_t table_row);
     void unfold(std::size_t table_row);
 
+    RunView run_;  // the tab "A run"
     ui::PlotState histogram_, change_;
     int part_ = 0;              // on a narrow stage: figures, recipes, or the change between two files
     bool to_selected_ = false;  // the table scrolls to it

@@ -1,6 +1,8 @@
 // Opening a file from the panel: a path that is typed, and the names that begin so in its folder.
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
 #include <system_error>
 
 #include "labs/ui/draw.h"
@@ -15,6 +17,7 @@ using ui::Context;
 
 constexpr float kRow = 24, kRows = 7;
 constexpr std::array<std::string_view, 4> kReadable = {".safetensors", ".npy", ".npz", ".json"};
+constexpr std::array<std::string_view, 3> kLogs = {".jsonl", ".csv", ".log"};
 
 struct Parts {
     std::string folder, start;  // "/models/", "tra"
@@ -26,7 +29,8 @@ Parts parts_of(const std::string& path) {
 }
 
 // Folders with a slash, and files that the Workbench reads; hidden ones are left out.
-std::vector<std::string> names_in(const std::string& folder, std::string& trouble) {
+std::vector<std::string> names_in(const std::string& folder, std::span<const std::string_view> readable,
+                                  std::string& trouble) {
     std::vector<std::string> folders, files;
     std::error_code failed, ignored;
     for (std::filesystem::directory_iterator at(folder, failed), end; !failed && at != end;
@@ -35,7 +39,7 @@ std::vector<std::string> names_in(const std::string& folder, std::string& troubl
         if (name.starts_with('.')) continue;
         if (at->is_directory(ignored))
             folders.push_back(name + "/");
-        else if (std::ranges::find(kReadable, at->path().extension().string()) != kReadable.end())
+        else if (std::ranges::find(readable, at->path().extension().string()) != readable.end())
             files.push_back(name);
     }
     trouble = failed ? folder + ": " + failed.message() : "";
@@ -59,12 +63,14 @@ void WorkbenchView::draw_browser(Context& c) {
         if (std::filesystem::is_regular_file(path_, ignored)) return open(path_);
     }
     const bool typing = c.typing.name == "workbench.path";
+    const bool logs = browsing_ == "run";
     const Parts now = parts_of(typing ? c.typing.text : path_);
     if (listed_ != now.folder) {
         listed_ = now.folder;
-        names_ = names_in(now.folder, trouble_);
+        names_ = logs ? names_in(now.folder, kLogs, trouble_) : names_in(now.folder, kReadable, trouble_);
     }
     std::vector<std::string> rows = {"../"};
+    if (logs) rows.emplace_back("./");  // the folder itself is a run
     for (const std::string& name : names_)
         if (name.starts_with(now.start)) rows.push_back(name);
     if (!trouble_.empty()) ui::warning(c, trouble_);
@@ -88,10 +94,13 @@ void WorkbenchView::draw_browser(Context& c) {
     ui::advance({origin.x, origin.y, origin.x + 1, origin.y + height * static_cast<float>(rows.size())});
     ui::scroll_thumbs(c);
     ImGui::EndChild();
-    if (rows.size() == 1 && trouble_.empty())
-        ui::wrapped(c, "No folder and no .safetensors, .npy, .npz or .json begins so.");
+    if (rows.size() == (logs ? 2 : 1) && trouble_.empty())
+        ui::wrapped(c, logs ? "No folder and no .jsonl, .csv or .log begins so."
+                            : "No folder and no .safetensors, .npy, .npz or .json begins so.");
     if (chosen.empty()) return;
-    if (chosen == "../") {
+    if (chosen == "./") {
+        open(now.folder);
+    } else if (chosen == "../") {
         const auto folder = std::filesystem::absolute(now.folder, ignored).lexically_normal().parent_path();
         path_ = folder.parent_path().string();
         if (!path_.ends_with('/')) path_ += '/';

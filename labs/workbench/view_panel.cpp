@@ -20,11 +20,16 @@ struct Menu {
     std::vector<std::string> values, labels;
     int selected = 0;
 };
-Menu menu_of(const std::string& now, bool may_be_none) {
+Menu menu_of(const std::string& now, std::string_view field) {
     Menu menu;
-    if (may_be_none) menu.values = {""}, menu.labels = {"nothing"};
-    menu.values.insert(menu.values.end(), {std::string(kTrained), std::string(kUntrained)});
-    menu.labels.insert(menu.labels.end(), {"sample, after 600 steps", "sample, before training"});
+    if (field != "file") menu.values = {""}, menu.labels = {"nothing"};
+    if (field == "run") {
+        menu.values.emplace_back(kSampleRun);
+        menu.labels.emplace_back("sample: tiny-swiglu");
+    } else {
+        menu.values.insert(menu.values.end(), {std::string(kTrained), std::string(kUntrained)});
+        menu.labels.insert(menu.labels.end(), {"sample, after 600 steps", "sample, before training"});
+    }
     const auto found = std::ranges::find(menu.values, now);
     if (found == menu.values.end()) {
         menu.values.push_back(now);
@@ -40,11 +45,13 @@ Menu menu_of(const std::string& now, bool may_be_none) {
 
 void WorkbenchView::draw_above(Context& c, float width) {
     const std::vector<Field> fields = lab_.fields();
-    for (const char* name : {"file", "compare"}) {
+    const std::vector<const char*> files =
+        lab_->shows_run() ? std::vector{"run"} : std::vector{"file", "compare"};
+    for (const char* name : files) {
         const Field& field = *find_field(fields, name);
         if (ui::withheld(c, field)) continue;
         const std::string& value = *std::get<std::string*>(field.value);
-        Menu menu = menu_of(value, std::string_view(name) == "compare");
+        Menu menu = menu_of(value, name);
         ui::text(c, field.info.label, Role::muted, kSans13);
         constexpr float kOpen = 84;
         const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -68,11 +75,14 @@ void WorkbenchView::draw_above(Context& c, float width) {
                     "A file of your own. Files may also be dropped on the window: several are one list.");
         if (here) draw_browser(c);
     }
+    if (lab_->shows_run()) run_.draw_notes(c);
 }
 
 // Five short words in one switch: edit() makes a list of more than four.
-bool WorkbenchView::draw_own(Context& c, const table::Row& row, const Field&) {
+bool WorkbenchView::draw_own(Context& c, const table::Row& row, const Field& default_field) {
     const Field& field = row.field;
+    if (field.info.name == "experiment") return true;  // on the stage
+    if (row.of == kRun) return run_.draw_own(c, row, default_field);
     if (field.info.name != "show") return false;
     std::vector<std::string> labels;
     for (const Choice& choice : field.choices) labels.push_back(choice.label);
@@ -85,6 +95,7 @@ bool WorkbenchView::draw_own(Context& c, const table::Row& row, const Field&) {
 }
 
 void WorkbenchView::draw_below(Context& c, float width) {
+    if (lab_->shows_run()) return run_.draw_below(c, width);
     ui::divider(c);
     draw_class(c);
     draw_uses(c, width);

@@ -122,7 +122,8 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             });
             const bool of_recipes = (entry.id == "train" && field.info.name.starts_with("arm_")) ||
                                     (entry.id == "transformer" && field.info.name.starts_with("arm_")) ||
-                                    (entry.id == "speed" && field.info.name == "recipe");
+                                    (entry.id == "speed" && field.info.name == "recipe") ||
+                                    (entry.id == "workbench" && field.info.name == "run_recipe");
             // What is kept, not what is cast: a byte has one entry, whatever format of 8 bits; plans named as recipes.
             const bool of_bytes = entry.id == "memory" && (field.info.hidden || field.info.name == "plan" ||
                                                            field.info.name == "compare");

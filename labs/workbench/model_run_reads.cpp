@@ -1,0 +1,146 @@
+#include "labs/workbench/model_run_reads.h"
+
+#include <chrono>
+#include <filesystem>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/stop.h"
+#include "core/threads/ask.h"
+#include "core/threads/parallel.h"
+
+namespace fp8lab::workbench {
+namespace {
+
+using RunClock = std::chrono::steady_clock;
+
+std::vector<std::filesystem::path> paths_in(const std::string& lines) {
+    std::vector<std::filesystem::path> out;
+    for (std::size_t at = 0; at <= lines.size();) {
+        const std::size_t end = std::min(lines.find('\n', at), lines.size());
+        if (end > at) out.emplace_back(lines.substr(at, end - at));
+        at = end + 1;
+    }
+    return out;
+}
+
+}  // namespace
+
+void RunReads::start_worker(std::function<void()> wake) {
+    wake_ = std::move(wake);
+    in_window_ = true;
+}
+
+void RunReads::refresh(bool, bool) {
+    if (const RunRequest wanted = request_(); asked_ != wanted) {
+        asked_ = wanted;
+        try {
+            start(wanted);
+        } catch (const Error& error) {
+            if (!in_window_) throw;
+            state_.problem = error.what();
+        }
+    }
+    const std::lock_guard lock{mutex_};
+    if (!newest_) return;
+    if (!newest_->log) newest_->log = state_.log;  // nothing of the new one could be read
+    state_ = std::move(*std::exchange(newest_, std::nullopt));
+}
+
+void RunReads::start(const RunRequest& request) {
+    const auto paths = paths_in(request.files);
+    if (paths.empty()) {
+        stop();
+        state_ = {};
+        return;
+    }
+    auto reader = std::make_shared<RunReader>(paths, request.selection);
+    stop();
+    state_.problem.clear();
+    state_.done = state_.cancelled = false;
+    running_ = true;
+    if (!in_window_) return work(*reader, {});
+    worker_ = std::jthread([this, reader](const std::stop_token& token) {
+        lower_priority();
+        work(*reader, token);
+        follow(*reader, token);
+    });
+}
+
+void RunReads::cancel() { worker_.request_stop(); }
+
+void RunReads::stop() {
+    worker_.request_stop();
+    if (worker_.joinable()) worker_.join();
+    running_ = false;
+    const std::lock_guard lock{mutex_};
+    newest_.reset();
+}
+
+void RunReads::work(RunReader& reader, const std::stop_token& token) {
+    // A state is a copy of the log. So that copies take a tenth of the time at most, the next one waits.
+    RunClock::time_point next{};
+    const auto show = [&](const ReadProgress&) {
+        const auto start = RunClock::now();
+        if (!in_window_ || start < next) return;
+        publish(reader, false, false);
+        const auto copied = RunClock::now() - start;
+        next = RunClock::now() + std::max<RunClock::duration>(10 * copied, std::chrono::milliseconds(250));
+    };
+    const AskBetween ask([&] {
+        if (token.stop_requested() || interrupted()) throw Cancelled();
+    });
+    try {
+        reader.read(show);
+        publish(reader, true, false);
+    } catch (const Cancelled&) {
+        publish(reader, true, true);
+    } catch (const Error& error) {
+        running_ = false;
+        if (!in_window_) throw;
+        publish(reader, true, false, error.what());
+    }
+    running_ = false;
+    if (wake_) wake_();
+}
+
+// Reads what is appended. Ends where a file cannot be read any more.
+void RunReads::follow(RunReader& reader, const std::stop_token& token) {
+    constexpr auto kBetween = std::chrono::seconds(1);
+    const AskBetween ask([&] {
+        if (token.stop_requested()) throw Cancelled();
+    });
+    try {
+        for (;;) {
+            {
+                std::unique_lock lock{mutex_};
+                asked_to_stop_.wait_for(lock, token, kBetween, [] { return false; });
+            }
+            if (token.stop_requested()) return;
+            const std::uint64_t before = reader.progress().bytes_read;
+            reader.read();
+            if (reader.progress().bytes_read == before) continue;
+            publish(reader, true, false);
+            if (wake_) wake_();
+        }
+    } catch (const Cancelled&) {
+        return;
+    } catch (const Error& error) {
+        publish(reader, true, false, error.what());
+        if (wake_) wake_();
+    }
+}
+
+void RunReads::publish(const RunReader& reader, bool done, bool cancelled, std::string problem) {
+    RunState state{nullptr, reader.progress(), done, cancelled, std::move(problem)};
+    if (const RunLog& log = reader.log(); !log.tensors.empty() || !log.losses.empty() || done)
+        state.log = std::make_shared<const RunLog>(log);
+    if (!state.problem.empty() && state.log && state.log->tensors.empty()) state.log = nullptr;
+    {
+        const std::lock_guard lock{mutex_};
+        newest_ = std::move(state);
+    }
+    if (!done && wake_) wake_();
+}
+
+}  // namespace fp8lab::workbench

@@ -1,0 +1,73 @@
+// Logs of the tab "A run", read on a thread of its own where there is a window, else in the caller's.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "core/run/read_run.h"
+#include "labs/table/computed.h"
+
+namespace fp8lab::workbench {
+
+struct RunRequest {
+    std::string files;  // paths, one per line; empty: no run
+    RunSelection selection = {};
+    bool operator==(const RunRequest& other) const {
+        return files == other.files && selection.arm == other.selection.arm &&
+               selection.rank == other.selection.rank;
+    }
+};
+
+struct RunState {
+    std::shared_ptr<const RunLog> log;  // what is read so far; null: no run
+    ReadProgress progress;
+    bool done = false, cancelled = false;
+    std::string problem;  // in a window: why it could not be read, or not further
+};
+
+// The run of the present request. Without a window it is read before refresh() returns; in a window refresh() takes the
+// newest state. A file that grows is read on, once a second, until another run is asked for; that is not busy().
+class RunReads final : public table::Part {
+  public:
+    explicit RunReads(std::function<RunRequest()> request)
+        : Part("", table::When::shown), request_(std::move(request)) {}
+    ~RunReads() override { stop(); }
+    const RunState& operator*() const { return state_; }
+    const RunState* operator->() const { return &state_; }
+
+    bool busy() const override { return running_; }
+    void start_worker(std::function<void()> wake) override;
+    // In a window a file that cannot be read is told in RunState::problem, and the run before stays. Without one throws
+    // input_error.
+    void refresh(bool shown, bool in_window) override;
+    void again() { asked_.reset(); }  // at the next refresh()
+    void cancel();                    // what was read stays
+
+  private:
+    void start(const RunRequest& request);
+    void stop();
+    void work(RunReader& reader, const std::stop_token& token);
+    void follow(RunReader& reader, const std::stop_token& token);
+    void publish(const RunReader& reader, bool done, bool cancelled, std::string problem = {});
+
+    std::function<RunRequest()> request_;
+    std::optional<RunRequest> asked_;
+    RunState state_;
+    std::function<void()> wake_;
+    bool in_window_ = false;
+    std::atomic<bool> running_ = false;
+    std::mutex mutex_;  // of newest_
+    std::condition_variable_any asked_to_stop_;
+    std::optional<RunState> newest_;
+    std::jthread worker_;
+};
+
+}  // namespace fp8lab::workbench
