@@ -34,74 +34,50 @@ std::string replaced(std::string_view name, std::string_view part, std::string_v
     return std::string(name.substr(0, at)).append(by).append(name.substr(at + part.size()));
 }
 
-// Tensors by their bare name. Scales and asides have no part in it.
-using Names = std::map<std::string, const StoredTensor*, std::less<>>;
-Names names_of(const TensorStore& store) {
-    Names out;
+Counterparts::Names names_of(const TensorStore& store) {
+    Counterparts::Names out;
     for (const StoredTensor& tensor : store.tensors())
         if (tensor.is_judged(true)) out.emplace(bare_name(tensor.own_name()), &tensor);
     return out;
 }
-const StoredTensor* find(const Names& names, const std::string& name) {
+const StoredTensor* find(const Counterparts::Names& names, const std::string& name) {
     const auto found = names.find(name);
     return found == names.end() ? nullptr : found->second;
 }
 
-class Matcher {
-  public:
-    Matcher(const TensorStore& model, const TensorStore& original)
-        : model_(names_of(model)), original_(names_of(original)) {}
-
-    std::vector<RowsOf> match(const StoredTensor& tensor) const {
-        const std::string name = bare_name(tensor.own_name());
-        std::vector<RowsOf> out;
-        if (const StoredTensor* const same = find(original_, name)) {
-            if (same->shape == tensor.shape) out = {{same, 0, same->matrix().rows}};
-            return out;
-        }
-        for (const Fused& fused : kFused) {
-            if (name.find(fused.whole) != name.npos) return whole(tensor, name, fused);
-            for (const std::string_view part : fused.parts)
-                if (!part.empty() && name.find(part) != name.npos) return one_part(tensor, name, fused, part);
-        }
-        return out;
+// The rows of a fused matrix in the parts of the original.
+std::vector<RowsOf> whole(const StoredTensor& tensor, const std::string& name, const Fused& fused,
+                          const Counterparts::Names& original) {
+    std::vector<RowsOf> out;
+    std::size_t rows = 0;
+    for (const std::string_view part : fused.parts) {
+        if (part.empty()) continue;
+        const StoredTensor* const there = find(original, replaced(name, fused.whole, part));
+        if (!there || there->matrix().cols != tensor.matrix().cols) return {};
+        out.push_back({there, 0, there->matrix().rows});
+        rows += there->matrix().rows;
     }
-    const Names& original() const { return original_; }
-
-  private:
-    std::vector<RowsOf> whole(const StoredTensor& tensor, const std::string& name, const Fused& fused) const {
-        std::vector<RowsOf> out;
-        std::size_t rows = 0;
-        for (const std::string_view part : fused.parts) {
-            if (part.empty()) continue;
-            const StoredTensor* const there = find(original_, replaced(name, fused.whole, part));
-            if (!there || there->matrix().cols != tensor.matrix().cols) return {};
-            out.push_back({there, 0, there->matrix().rows});
-            rows += there->matrix().rows;
-        }
-        return rows == tensor.matrix().rows && tensor.shape.size() <= 2 ? out : std::vector<RowsOf>{};
+    return rows == tensor.matrix().rows && tensor.shape.size() <= 2 ? out : std::vector<RowsOf>{};
+}
+// Where the part begins in the fused matrix of the original: behind those of this model that stand before it.
+std::vector<RowsOf> one_part(const StoredTensor& tensor, const std::string& name, const Fused& fused,
+                             std::string_view part, const Counterparts::Names& model,
+                             const Counterparts::Names& original) {
+    const StoredTensor* const there = find(original, replaced(name, part, fused.whole));
+    if (!there || there->matrix().cols != tensor.matrix().cols || tensor.shape.size() > 2) return {};
+    std::size_t first = 0, rows = 0;
+    bool before = true;
+    for (const std::string_view each : fused.parts) {
+        if (each.empty()) continue;
+        const StoredTensor* const own = find(model, replaced(name, part, each));
+        if (!own) return {};
+        before = before && each != part;
+        if (before) first += own->matrix().rows;
+        rows += own->matrix().rows;
     }
-    // Where the part begins in the fused matrix of the original: behind those of this model that stand before it.
-    std::vector<RowsOf> one_part(const StoredTensor& tensor, const std::string& name, const Fused& fused,
-                                 std::string_view part) const {
-        const StoredTensor* const there = find(original_, replaced(name, part, fused.whole));
-        if (!there || there->matrix().cols != tensor.matrix().cols || tensor.shape.size() > 2) return {};
-        std::size_t first = 0, rows = 0;
-        bool before = true;
-        for (const std::string_view each : fused.parts) {
-            if (each.empty()) continue;
-            const StoredTensor* const own = find(model_, replaced(name, part, each));
-            if (!own) return {};
-            before = before && each != part;
-            if (before) first += own->matrix().rows;
-            rows += own->matrix().rows;
-        }
-        if (rows != there->matrix().rows) return {};
-        return {{there, first, tensor.matrix().rows}};
-    }
-
-    Names model_, original_;
-};
+    if (rows != there->matrix().rows) return {};
+    return {{there, first, tensor.matrix().rows}};
+}
 
 struct Sums {
     double signal = 0, error = 0, product = 0, own = 0;
@@ -167,6 +143,12 @@ AgainstOriginal measure(const TensorStore& model, const StoredTensor& tensor, co
 }  // namespace
 
 std::vector<std::string> Against::notes() const {
+    return counterpart_notes(unmatched, unmatched_there, *original);
+}
+
+std::vector<std::string> counterpart_notes(const std::vector<std::string>& unmatched,
+                                           const std::vector<std::string>& unmatched_there,
+                                           const TensorStore& original) {
     std::vector<std::string> out;
     const auto add = [&](const std::vector<std::string>& names, const std::string& where) {
         if (names.empty()) return;
@@ -175,7 +157,7 @@ std::vector<std::string> Against::notes() const {
                         names.size() == 1 ? "1 tensor is" : with_commas(names.size()) + " tensors are", where,
                         some_names(names, quote_from)));
     };
-    add(unmatched, original->path().filename().string());
+    add(unmatched, original.path().filename().string());
     add(unmatched_there, "this model");
     return out;
 }
@@ -199,9 +181,23 @@ std::string bare_name(std::string_view name) {
     return out;
 }
 
-std::vector<RowsOf> rows_of_original(const TensorStore& model, const StoredTensor& tensor,
-                                     const TensorStore& original) {
-    return Matcher(model, original).match(tensor);
+Counterparts::Counterparts(const TensorStore& model, const TensorStore& original)
+    : model_(names_of(model)), original_(names_of(original)) {}
+
+std::vector<RowsOf> Counterparts::of(const StoredTensor& tensor) const {
+    const std::string name = bare_name(tensor.own_name());
+    std::vector<RowsOf> out;
+    if (const StoredTensor* const same = find(original_, name)) {
+        if (same->shape == tensor.shape) out = {{same, 0, same->matrix().rows}};
+        return out;
+    }
+    for (const Fused& fused : kFused) {
+        if (name.find(fused.whole) != name.npos) return whole(tensor, name, fused, original_);
+        for (const std::string_view part : fused.parts)
+            if (!part.empty() && name.find(part) != name.npos)
+                return one_part(tensor, name, fused, part, model_, original_);
+    }
+    return out;
 }
 
 Against against_original(const TensorStore& model, const std::vector<ScanRow>& rows,
@@ -209,11 +205,11 @@ Against against_original(const TensorStore& model, const std::vector<ScanRow>& r
                          const std::function<void(const AgainstProgress&)>& between) {
     Against out{.original = std::move(original),
                 .rows = std::vector<std::optional<AgainstOriginal>>(rows.size())};
-    const Matcher matcher(model, *out.original);
+    const Counterparts counterparts(model, *out.original);
     std::set<const StoredTensor*> used;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const StoredTensor& tensor = model.tensors()[rows[i].tensor];
-        const auto parts = tensor.is_judged(true) ? matcher.match(tensor) : std::vector<RowsOf>{};
+        const auto parts = tensor.is_judged(true) ? counterparts.of(tensor) : std::vector<RowsOf>{};
         for (const RowsOf& part : parts) used.insert(part.tensor);
         if (!rows[i].not_scanned.empty()) continue;
         if (between) between({i, rows.size()});
@@ -222,7 +218,7 @@ Against against_original(const TensorStore& model, const std::vector<ScanRow>& r
         else
             out.rows[i] = measure(model, tensor, *out.original, parts);
     }
-    for (const auto& [name, tensor] : matcher.original())
+    for (const auto& [name, tensor] : counterparts.of_original())
         if (!used.contains(tensor)) out.unmatched_there.push_back(tensor->name);
     return out;
 }

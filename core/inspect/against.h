@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,10 +26,22 @@ struct RowsOf {
     std::size_t first = 0, count = 0;
 };
 
-// Which rows of the original the rows of this tensor are, in their order; empty: it has none of that name and shape.
-// qkv_proj and gate_up_proj are the rows of q_proj, k_proj, v_proj and of gate_proj, up_proj, on either side.
-std::vector<RowsOf> rows_of_original(const TensorStore& model, const StoredTensor& tensor,
-                                     const TensorStore& original);
+// Finds the counterparts of a model's tensors in its original, by name and shape. Both stores must outlive it.
+class Counterparts {
+  public:
+    Counterparts(const TensorStore& model, const TensorStore& original);
+
+    // Which rows of the original the rows of this tensor of the model are, in their order; empty: it has none of that
+    // name and shape. qkv_proj and gate_up_proj are the rows of q_proj, k_proj, v_proj and of gate_proj, up_proj, on
+    // either side.
+    std::vector<RowsOf> of(const StoredTensor& tensor) const;
+
+    using Names = std::map<std::string, const StoredTensor*, std::less<>>;  // by bare name
+    const Names& of_original() const { return original_; }                  // all but scales and asides
+
+  private:
+    Names model_, original_;
+};
 
 // As ErrorMetrics: dB of signal over error, the relative L2 error, the cosine. Values that are not finite count as 0. The
 // worst row is the one with the lowest SQNR of those that are not all 0 in the original.
@@ -47,10 +60,14 @@ struct Against {
     std::vector<std::optional<AgainstOriginal>> rows = {};  // as Scan::rows(); none: not compared
     std::vector<std::string> unmatched = {};                // judged tensors that the original does not have
     std::vector<std::string> unmatched_there = {};  // tensors of the original that have no part in this
-    // "2 tensors are not in orig.safetensors: a, b", and the other way round; empty: each has its counterpart. Not
-    // printable().
+    // counterpart_notes() of both lists.
     std::vector<std::string> notes() const;
 };
+// "2 tensors are not in orig.safetensors, by name and shape: a, b", and the other way round; empty: each has its
+// counterpart. Not printable().
+std::vector<std::string> counterpart_notes(const std::vector<std::string>& unmatched,
+                                           const std::vector<std::string>& unmatched_there,
+                                           const TensorStore& original);
 
 // Of all tensors that the scan has numbers of, or will have. `between` is called before each; what it throws ends this.
 // Throws as TensorStore::read_rows().

@@ -119,6 +119,11 @@ bool is_code_dtype(std::string_view name) {
     return dtype && dtype->is_float && dtype->bits <= 8 && dtype->format != "e8m0";
 }
 
+std::string_view format_of_dtype(std::string_view name) {
+    const Dtype* const dtype = find_dtype(name);
+    return dtype ? dtype->format : std::string_view{};
+}
+
 std::string float_dtypes() {
     std::string out;
     for (const Dtype& each : kDtypes)

@@ -23,6 +23,8 @@ bool is_float_dtype(std::string_view dtype);
 std::string_view float_dtype(std::string_view dtype);
 // Whether they are codes, which are values only together with a scale: floats of 8 bits or fewer, but not E8M0.
 bool is_code_dtype(std::string_view dtype);
+// The format whose codes its elements are (find_format()): "e4m3" of F8_E4M3, "int8" of I8; empty: none of ours.
+std::string_view format_of_dtype(std::string_view dtype);
 // "F64 F32 ...", for messages.
 std::string float_dtypes();
 

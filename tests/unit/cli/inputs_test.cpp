@@ -23,6 +23,8 @@ constexpr InputCall kInputs[] = {
     {.call = "quantize INPUT --recipe bf16", .takes_pipes = true},
     {.call = "inspect INPUT", .takes_pipes = true},
     {.call = "inspect SCRATCH/mlp.safetensors --compare INPUT", .takes_pipes = true},
+    {.call = "verify INPUT", .takes_pipes = true},
+    {.call = "verify SCRATCH/mlp.safetensors --against INPUT", .takes_pipes = true},
     {.call = "simulate --amax INPUT", .takes_pipes = true},
     {.call = "watch INPUT", .takes_folders = true},
     {.call = "memory --model INPUT --plan te", .takes_pipes = true},

@@ -20,6 +20,7 @@ constexpr const char* kJobs[] = {
     "decode --from e4m3 -i SCRATCH/codes -o -",
     "quantize SCRATCH/values.npy --recipe mxfp8",
     "inspect SCRATCH/mlp.safetensors --csv -",
+    "verify SCRATCH/mlp.safetensors --against SCRATCH/mlp.safetensors",
     "simulate --amax SCRATCH/amax",
     "watch SCRATCH/run.jsonl",
     "train --backend cpu --recipe bf16 --layers 32,64,1 --batch 64 --steps 2 --csv -",

@@ -46,6 +46,8 @@ constexpr VerbCalls kCalls[] = {
      waits_for_reader},
     {"inspect", "inspect SCRATCH/values.npy --csv SCRATCH/out", "inspect SCRATCH/large.safetensors", works,
      "inspect: ", " of 8 tensors; what was measured is written"},
+    {"verify", "verify SCRATCH/values.npy",
+     "verify SCRATCH/large.safetensors --against SCRATCH/large.safetensors", works},
     {"simulate", "simulate --amax SCRATCH/amax", "simulate --amax -", waits_for_input},
     {"watch", "watch SCRATCH/run.jsonl", "watch SCRATCH/run.jsonl --csv", waits_for_reader},
     {"train", "train --backend cpu --recipe bf16 --layers 4,4,1 --batch 4 --steps 3 --csv SCRATCH/out",

@@ -77,12 +77,11 @@ TEST_CASE("fused matrices match their parts on either side, by the rows of each"
         CAPTURE(other->tensors()[i].name);
         CHECK((split.rows[i]->rel_l2 == 0) == (other->tensors()[i].name != "a.up_proj.weight"));
     }
-    const auto rows = rows_of_original(*other, *other->find("a.v_proj.weight"), *one);
+    const auto rows = Counterparts(*other, *one).of(*other->find("a.v_proj.weight"));
     REQUIRE(rows.size() == 1);
     CHECK(rows[0].first == 4);
     CHECK(rows[0].count == 2);
     parts.tensors["a.v_proj.weight"] = {{1, 1}, {5}};
-    CHECK(rows_of_original(*one, *one->find("a.qkv_proj.weight"),
-                           *store_of(scratch, "short.safetensors", parts))
-              .empty());
+    const auto too_short = store_of(scratch, "short.safetensors", parts);
+    CHECK(Counterparts(*one, *too_short).of(*one->find("a.qkv_proj.weight")).empty());
 }

@@ -1,0 +1,149 @@
+#include "core/verify/division.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+#include "core/formats/codec.h"
+#include "core/tensors/dtype.h"
+#include "core/threads/parallel.h"
+
+namespace fp8lab {
+namespace {
+
+// A scale of up to so many rows is in one band.
+constexpr std::size_t kMostRows = 128;
+
+bool is_tall(const ScaleGrid& grid, std::size_t rows) {
+    std::size_t run = 0, before = 0;
+    for (std::size_t r = 0; r < rows; ++r) {
+        const std::size_t row = grid.row_of(r);
+        run = r > 0 && row == before ? run + 1 : 1;
+        if (run > kMostRows || row < before) return true;
+        before = row;
+    }
+    return false;
+}
+
+// Calls body(row of scales, block of that row, its values) for every row of the band and every block of it.
+template <class Body>
+void for_blocks(std::span<const float> rows, const ScaleGrid& grid, std::size_t first, const Body& body) {
+    const std::size_t cols = grid.cols(), run = grid.extents.empty() ? 1 : grid.extents.back();
+    for (std::size_t at = 0; at < rows.size(); at += cols, ++first) {
+        const std::size_t row = grid.row_of(first);
+        for (std::size_t c = 0, block = 0; c < cols; c += run, ++block)
+            body(row, block, rows.subspan(at + c, std::min(run, cols - c)));
+    }
+}
+
+}  // namespace
+
+float Division::unit(float block_amax, float tensor_amax) const {
+    static const FormatInfo &e8m0 = find_format("e8m0"), &e4m3 = find_format("e4m3");
+    const auto max = static_cast<float>(max_finite(*format)), e4m3_max = static_cast<float>(max_finite(e4m3));
+    const float exact = block_amax / max;
+    if (exact == 0 || kind == ScaleKind::exact) return exact;
+    if (kind == ScaleKind::power) return decode(e8m0, encode(e8m0, exact, Rounding::up));
+    const float global = kind == ScaleKind::e4m3_under_global ? tensor_amax / (max * e4m3_max) : 1;
+    return decode(e4m3, encode(e4m3, exact / global)) * global;
+}
+
+Division division_of(const StoredTensor& tensor) {
+    const StoredScales& scales = *tensor.scales;
+    const ScaleKind kind = scales.element == "F8_E8M0"   ? ScaleKind::power
+                           : scales.element != "F8_E4M3" ? ScaleKind::exact
+                           : scales.global               ? ScaleKind::e4m3_under_global
+                                                         : ScaleKind::e4m3;
+    return {.grid = scales.grid,
+            .format = &find_format(format_of_dtype(tensor.element)),
+            .kind = kind,
+            .tall = is_tall(scales.grid, tensor.matrix().rows)};
+}
+
+std::vector<Division> divisions_of_values(MatrixShape shape) {
+    constexpr std::size_t kSquare = 128, kMx = 32;
+    std::vector<Division> out;
+    const auto add = [&](std::size_t height, std::size_t width, ScaleKind kind, bool tall) {
+        const auto blocks = [](std::size_t n, std::size_t block) { return (n + block - 1) / block; };
+        out.push_back({.grid = {.shape = {shape.rows, shape.cols},
+                                .extents = {height, width},
+                                .counts = {blocks(shape.rows, height), blocks(shape.cols, width)}},
+                       .format = &find_format("e4m3"),
+                       .kind = kind,
+                       .tall = tall});
+    };
+    add(shape.rows, shape.cols, ScaleKind::exact, true);
+    add(1, shape.cols, ScaleKind::exact, false);
+    add(kSquare, kSquare, ScaleKind::exact, false);
+    add(1, kMx, ScaleKind::power, false);
+    return out;
+}
+
+std::vector<Band> bands_of(MatrixShape shape, std::span<const Division> divisions) {
+    // Few enough that two threads hold some tens of MB, and whole blocks of 128 rows unless rows are very long.
+    constexpr std::size_t kValues = std::size_t{1} << 18, kLongRow = std::size_t{1} << 16;
+    std::size_t most = std::max<std::size_t>(1, kValues / std::max<std::size_t>(shape.cols, 1));
+    const bool in_blocks = std::ranges::any_of(divisions, [](const Division& each) {
+        return !each.tall && each.grid.shape.size() > 1 && each.grid.extents[each.grid.shape.size() - 2] > 1;
+    });
+    if (shape.cols < kLongRow || in_blocks) most = (most + kMostRows - 1) / kMostRows * kMostRows;
+    std::vector<Band> out;
+    for (std::size_t first = 0; first < shape.rows;) {
+        std::size_t end = std::min(first + most, shape.rows);
+        for (const Division& each : divisions)
+            while (!each.tall && end < shape.rows && end > first + 1 &&
+                   each.grid.row_of(end) == each.grid.row_of(end - 1))
+                --end;
+        out.push_back({first, end - first});
+        first = end;
+    }
+    return out;
+}
+
+std::vector<float> band_amaxes(std::span<const float> rows, const ScaleGrid& grid, const Band& band) {
+    const Band own = scale_rows_of(grid, band);
+    std::vector<float> out(own.count * grid.across());
+    for_blocks(rows, grid, band.first,
+               [&](std::size_t row, std::size_t block, std::span<const float> values) {
+                   float& largest = out[(row - own.first) * grid.across() + block];
+                   largest = std::max(largest, amax(values));
+               });
+    return out;
+}
+
+std::vector<float> amaxes_of(const OriginalMatrix& original, std::size_t cols, const ScaleGrid& grid,
+                             std::span<const Band> bands) {
+    std::size_t count = 1;
+    for (const std::size_t each : grid.counts) count *= each;
+    std::vector<float> out(count);
+    parallel_for(bands.size(), 1, [&](std::size_t begin, std::size_t end) {
+        std::vector<float> rows;
+        for (std::size_t i = begin; i < end; ++i) {
+            rows.resize(bands[i].count * cols);
+            original.read(bands[i].first, rows);
+            const std::vector<float> own = band_amaxes(rows, grid, bands[i]);
+            const std::size_t first = scale_rows_of(grid, bands[i]).first * grid.across();
+            for (std::size_t k = 0; k < own.size(); ++k) {
+                const std::atomic_ref<float> largest(out[first + k]);
+                for (float now = largest; now < own[k] && !largest.compare_exchange_weak(now, own[k]);) {
+                }
+            }
+        }
+    });
+    return out;
+}
+
+void cast_row(const Division& division, std::span<const float> row, std::span<const float> amaxes,
+              float tensor_amax, std::span<float> out) {
+    const std::size_t run = division.grid.extents.empty() ? 1 : division.grid.extents.back();
+    for (std::size_t c = 0, block = 0; c < row.size(); c += run, ++block) {
+        const std::size_t n = std::min(run, row.size() - c);
+        const float unit = division.unit(amaxes[block], tensor_amax);
+        if (unit > 0 && std::isfinite(1 / unit))
+            quantize(*division.format, row.subspan(c, n), out.subspan(c, n), {.scale = 1 / unit});
+        else
+            std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(c), n, 0.F);
+    }
+}
+
+}  // namespace fp8lab
