@@ -42,7 +42,10 @@ def count(tensor):
     is_nan, is_inf = torch.isnan(magnitude), torch.isinf(magnitude)
     slot.masked_fill_(is_nan, NAN).masked_fill_(is_inf, INF)
     # histc is four times as fast on a GPU and does not wait for it; on a CPU it takes no integers.
-    counters = torch.histc(slot, INF + 1, 0, INF) if slot.is_cuda else torch.bincount(slot, minlength=INF + 1)
+    if slot.is_cuda:
+        counters = torch.histc(slot, INF + 1, 0, INF).long()
+    else:
+        counters = torch.bincount(slot, minlength=INF + 1)
     odd = is_nan | is_inf
     if magnitude.numel() == 0:
         return counters, magnitude.new_zeros(()), magnitude.new_full((), torch.inf)
@@ -83,8 +86,6 @@ class Watch:
         for name, module in model.named_modules():
             if isinstance(module, types) and re.fullmatch(names, name):
                 self.handles.append(module.register_forward_hook(self._forward(name, kinds)))
-                if "d" in kinds:
-                    self.handles.append(module.register_full_backward_hook(self._backward(name)))
 
     def _write(self, **line):
         self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
@@ -107,12 +108,9 @@ class Watch:
             weight = getattr(module, "weight", None)
             if "w" in kinds and weight is not None and name + ".w" not in self.counted:
                 self._add(name + ".w", weight)
-        return hook
-
-    def _backward(self, name):
-        def hook(module, grad_input, grad_output):
-            if self._logs() and grad_output[0] is not None:
-                self._add(name + ".dy", grad_output[0])
+            output = output[0] if isinstance(output, tuple) else output
+            if "d" in kinds and output.requires_grad:
+                output.register_hook(lambda gradient: self._add(name + ".dy", gradient))
         return hook
 
     def step(self, loss=None):

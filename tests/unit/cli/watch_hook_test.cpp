@@ -1,0 +1,111 @@
+// The hook for PyTorch, and the run doctor on trainings that it logged: scripts/hook_runs.py. Where python3 has no PyTorch
+// only the shipped run is there.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "process.h"
+
+namespace {
+
+const std::string kScript = "python3 " + quoted(FP8LAB_SOURCE "/scripts/hook_runs.py") + " ";
+
+// The script's exit status: 77 where there is no PyTorch.
+int script(const std::string& arguments) {
+    const int status = std::system((kScript + arguments).c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool no_torch() {
+    static const bool none = [] {
+        const int status = std::system("python3 -c 'import torch' 2>/dev/null");
+        return !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+    }();
+    if (none) MESSAGE("skipped: python3 has no PyTorch here");
+    return none;
+}
+
+struct First {
+    std::string tensor = "nothing", number, cause;
+    int step = -1;
+};
+
+// The first finding of `watch --csv`.
+First first(const std::string& log, const std::string& recipe) {
+    const Finished run = fp8lab("watch " + quoted(log) + " --csv --recipe " + recipe);
+    CAPTURE(run.err);
+    CHECK(run.code == 0);
+    std::istringstream lines(run.out);
+    std::string head, line;
+    std::getline(lines, head);
+    CHECK(head == "tensor,step,lost_pct,number,cause,treatment");
+    if (!std::getline(lines, line)) return {};
+    First out;
+    std::istringstream cells(line);
+    std::string step, lost;
+    std::getline(cells, out.tensor, ',');
+    std::getline(cells, step, ',');
+    std::getline(cells, lost, ',');
+    std::getline(cells, out.number, ',');
+    std::getline(cells, out.cause);
+    out.step = std::stoi(step);
+    return out;
+}
+
+const std::string kHistory = "delayed:history=1024";
+
+}  // namespace
+
+TEST_CASE("the hook for PyTorch counts what a count element by element gives") {
+    if (no_torch()) return;
+    CHECK(script("check") == 0);
+}
+
+TEST_CASE("the hook's logs of PyTorch trainings: each fault is named first, and nothing in healthy ones") {
+    if (no_torch()) return;
+    const Scratch scratch;
+    const int seeds = std::getenv("FP8LAB_TEST_ALL") != nullptr ? 5 : 1;  // as tests/all.h
+    for (int seed = 1; seed <= seeds; ++seed) {
+        CAPTURE(seed);
+        const auto log = [&](const std::string& fault) {
+            const std::string path = scratch / (fault + ".jsonl");
+            CHECK(script("run " + fault + " " + std::to_string(seed) + " " + quoted(path)) == 0);
+            return path;
+        };
+        CHECK(first(log("healthy"), kHistory).tensor == "nothing");
+        const First poison = first(log("poison"), kHistory);
+        CHECK(poison.tensor == "inp.x");
+        CHECK(poison.step == 150);
+        CHECK(poison.number == "4");
+        const First align = first(log("align"), kHistory);
+        CHECK(align.tensor == "b.1.down.x");
+        CHECK(align.step >= 150);
+        CHECK(align.step <= 160);
+        CHECK(align.cause.find("outlier channel") != std::string::npos);
+        const std::string small = log("small");
+        const First unscaled = first(small, "unscaled");
+        CHECK(unscaled.tensor.ends_with(".dy"));
+        CHECK(unscaled.step == 0);
+        CHECK(unscaled.number == "1");
+        CHECK(first(small, kHistory).tensor == "nothing");
+    }
+}
+
+TEST_CASE(
+    "watch prints the findings of the shipped run, what cannot be seen, and `nothing` where there is none") {
+    const std::string run = quoted(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl");
+    const Finished table = fp8lab("watch " + run + " --recipe delayed:history=64");
+    CHECK(table.code == 0);
+    CHECK(table.err.empty());
+    for (const char* text :
+         {"out.x", "a spike of 5.0e5 times kept in history 64", "inp.x", "b.1.down.x", "an outlier channel",
+          "3 findings; 15 of 18 tensors are well", "cannot be seen in these statistics: "})
+        CHECK(table.out.find(text) != std::string::npos);
+    const Finished none = fp8lab("watch " + run + " --recipe bf16");
+    CHECK(none.out.find("\nnothing\n") != std::string::npos);
+    CHECK(none.out.find("cannot be seen in these statistics: ") != std::string::npos);
+    const First top = first(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", "delayed:history=64");
+    CHECK(top.tensor == "out.x");
+    CHECK(top.step == 60);
+}
