@@ -87,12 +87,43 @@ Verdict before_and_after(const Trail& trail, const Prediction*) {
                             least <= -3}}};
 }
 
+// ---- W.6
+bool is_sample_run(const State& now) { return now.text("run") == kSampleRun; }
+
+Verdict how_long(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const double lost = now.number("lost_pct_inp.x"), saturated = now.number("saturated_inp.x");
+    const bool delayed = now.text("run_recipe") == kOwnRecipe || now.text("run_recipe") == "delayed";
+    return measured(
+        {.conditions = {{"delayed scaling of the sample run, margin 0",
+                         {now.text("run_recipe")},
+                         is_sample_run(now) && delayed && now.number("margin") == 0},
+                        {"at most 2 % of inp.x become 0", number_cell(lost, " %"), lost <= 2},
+                        {"at most 20 steps saturate", number_cell(saturated, ""), saturated <= 20}}},
+        now.text("algo") == "most_recent" ? 1 : now.number("history"));
+}
+
+// ---- W.7
+Verdict before_the_loss(const Trail& trail, const Prediction*) {
+    constexpr double kFirst = 153, kWithin = 12;  // of the sample run, with a history of 64
+    const State& now = trail.now();
+    const std::string tensor = now.text("run_tensor");
+    const double step = now.number("run_step");
+    const bool right = is_sample_run(now) && tensor == "b.1.down.x";
+    return measured({.conditions = {{"the tensor that becomes ill second", {tensor}, right},
+                                    {"its first step, within 12",
+                                     {step < 0 ? std::string("\u2013") : screen_number(step)},
+                                     right && std::fabs(step - kFirst) <= kWithin}}},
+                    3);
+}
+
 }  // namespace
 
 std::span<const NamedJudge> Workbench::judges() {
     static constexpr std::array kJudges = {
         NamedJudge{"fewest_bits", fewest_bits}, NamedJudge{"zeros_without_loss", zeros_without_loss},
-        NamedJudge{"upwards", upwards}, NamedJudge{"before_and_after", before_and_after}};
+        NamedJudge{"upwards", upwards},         NamedJudge{"before_and_after", before_and_after},
+        NamedJudge{"how_long", how_long},       NamedJudge{"before_the_loss", before_the_loss}};
     return kJudges;
 }
 

@@ -42,7 +42,7 @@ struct Params {
     std::string order =
         "underflow";  // a column: name, amax, least, binades, underflow (of current), or a recipe
     bool ascending = false;
-    bool covered = false;              // exercises: of the table of recipes only the chosen line is shown
+    bool covered = false;  // exercises: only the chosen line of the table of recipes is shown, and no finding
     std::string experiment{kTensors};  // which of the two tabs is on the stage
     RunParams run;
 

@@ -138,7 +138,7 @@ std::vector<Row> stage_rows(Params& p) {
                 &p.ascending)},
         {toggle({.name = "covered",
                  .label = "Cover the recipes",
-                 .help = "Only the chosen line of the table of recipes is shown.",
+                 .help = "Only the chosen line of the table of recipes is shown, and no finding of a run.",
                  .hidden = true,
                  .looks = true},
                 &p.covered)},

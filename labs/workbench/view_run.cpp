@@ -78,7 +78,7 @@ void RunView::strip(Context& c, Rect strip) {
 // What can be opened, and the sample.
 void RunView::draw_empty(Context& c, Rect area) {
     float y = ui::heading(c, run().title(), area) + c.px(6);
-    ui::probe(c, "doctor.title", area, {}, run().title());
+    ui::probe(c, "doctor.title", {area.x0, area.y0, area.x1, y}, {}, run().title());
     if (run().reads.busy()) return;
     y = ui::paragraph(
             c,
@@ -107,8 +107,10 @@ void RunView::draw_empty(Context& c, Rect area) {
 void RunView::stage(Context& c, Rect area) {
     if (!run().log() || log().tensors.empty()) return draw_empty(c, area);
     const std::vector<std::size_t> lanes = run().lane_order();
-    ui::probe(c, "doctor.title", area, {}, run().title());
-    const float start = ui::heading(c, run().title(), area) + c.px(2);
+    const std::string title =
+        covered() ? "Which tensor loses values, and from which step on?" : run().title();
+    const float start = ui::heading(c, title, area) + c.px(2);
+    ui::probe(c, "doctor.title", {area.x0, area.y0, area.x1, start}, {}, title);
     const bool has_loss = !log().losses.empty();
     const float above = (has_loss ? kLossHeight : 8) + kStepsHeight + 14;
     const float room = (area.y1 - start) / c.scale - above;

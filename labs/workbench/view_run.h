@@ -39,6 +39,7 @@ class RunView {
     };
     const RunTab& run() const { return lab_->doctor; }
     const RunLog& log() const { return *run().log(); }
+    bool covered() const { return lab_->params.covered; }  // an exercise asks for the findings
     void set(const std::string& assignment) { set_field(lab_.fields(), assignment); }
     void choose(std::size_t tensor) { set("run_tensor=" + log().tensors.at(tensor).name()); }
 

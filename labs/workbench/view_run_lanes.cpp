@@ -99,7 +99,7 @@ void RunView::draw_lane(Context& c, const Time& time, std::size_t tensor, Rect l
 void RunView::draw_words(Context& c, const Time& time, std::size_t tensor, Rect line) {
     const Diagnosis& now = *run().diagnoses;
     const RunFinding* const finding = now.finding_of(tensor);
-    if (!finding) return;
+    if (!finding || covered()) return;
     const Lane& lane = now.lanes[tensor];
     const bool first = finding == &now.findings.front();
     std::string words = first ? run().lane_words(tensor) : "";
@@ -170,7 +170,7 @@ float RunView::draw_lanes(Context& c, Rect area, const Time& time, const std::ve
     ui::scroll_thumbs(c);
     ImGui::EndChild();
     const float x = std::round(time.x_of(run().cursor()));
-    ui::fill_rect(c, {x, top + c.px(4), x + ui::hairline(c), area.y0 + shown}, {Role::axis});
+    ui::fill_rect(c, {x, top + c.px(18), x + ui::hairline(c), area.y0 + shown}, {Role::axis});
     ui::probe(c, "doctor.cursor", {x, top, x + 1, area.y0 + shown}, {}, std::to_string(run().cursor()));
     return area.y0 + shown;
 }

@@ -98,7 +98,7 @@ bool RunView::draw_own(Context& c, const table::Row& row, const Field&) {
 }
 
 void RunView::draw_below(Context& c, float width) {
-    if (!run().log()) return;
+    if (!run().log() || covered()) return;
     ui::divider(c);
     const std::string limit = format_number(lab_->params.run.lost_at_most);
     ui::region(c, "under",
@@ -133,7 +133,8 @@ void RunView::draw_below(Context& c, float width) {
             ui::text_mid(c, {line.x0 + over, middle}, std::to_string(row.over), {Role::text}, kMono13,
                          Anchor::right);
         const bool ill = !row.from_above && row.worst_pct > lab_->params.run.lost_at_most;
-        const std::string pct = (row.from_above ? "at most " : "") + percent_text(row.worst_pct);
+        const std::string pct =
+            (row.from_above ? "at most " : "") + bounds_text({row.worst_pct, row.worst_pct});
         const Color ink =
             ill ? Color{Role::sat, Tone::ink} : Color{row.from_above ? Role::muted : Role::text};
         ui::text_mid(c, {line.x1, middle}, pct, ink, kMono13, Anchor::right);

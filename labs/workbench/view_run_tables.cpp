@@ -46,7 +46,7 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
                  font);
     ui::text_mid(c, {at.step, y}, group_thousands(finding.step), {Role::text}, kMono13, Anchor::right);
     const bool loses = finding.lost_pct > 0;
-    ui::text_mid(c, {at.lost, y}, percent_text(finding.lost_pct),
+    ui::text_mid(c, {at.lost, y}, bounds_text({finding.lost_pct, finding.lost_pct}),
                  loses ? Color{Role::sat, Tone::ink} : Color{Role::muted}, loses ? kMonoBold13 : kMono13,
                  Anchor::right);
     const float treatment =
@@ -62,6 +62,12 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
 // Returns where it ends.
 float RunView::draw_findings(Context& c, Rect area) {
     ui::region(c, "findings", area);
+    if (covered()) {
+        const float end = ui::heading(c, "Findings are covered", area) + c.px(2);
+        return ui::paragraph(c,
+                             "They are shown once the exercise is passed. The lanes show what they rest on.",
+                             {area.x0, end, area.x1, area.y1});
+    }
     const auto findings = run().shown_findings();
     float y = ui::heading(c, run().findings_title(), area) + c.px(2);
     ui::probe(c, "doctor.findings", {area.x0, area.y0, area.x1, y}, {}, run().findings_title());
