@@ -146,7 +146,7 @@ nlohmann::json plan_json(const Planned& plan, const PlanArguments& arguments) {
                                    {"far", p.far}});
     out["bf16_ms"] = plan.step.bf16_ms;
     out["fp8_ms"] = plan.step.fp8_ms;
-    out["ratio"] = plan.step.speedup();
+    out["ratio"] = plan.step.ratio();
     out["ratio_error"] = plan.step.error;
     out["speedup"] = plan.step.speedup();
     out["blocks"] = nlohmann::json::array();

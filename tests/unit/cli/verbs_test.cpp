@@ -227,6 +227,7 @@ TEST_CASE("plan tells the products of a published model's step, FLOP and MFU, as
     const json causal = parsed(fp8lab(call + " --json --tokens-per-second 9600").out);
     CHECK(causal["products"].size() == 12);
     CHECK(causal["ratio_error"] == 0.08);
+    CHECK(causal["ratio"].get<double>() * causal["speedup"].get<double>() == doctest::Approx(1));
     CHECK(causal["speedup"].get<double>() > 1.7);
     CHECK(causal["speedup"].get<double>() < 2.1);
     CHECK(causal["peak_tflops"] == 989);
