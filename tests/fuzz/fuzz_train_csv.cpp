@@ -1,0 +1,9 @@
+// Any bytes as the CSV of fp8lab train.
+#include <cstdint>
+
+#include "run_log.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    fp8lab::check_run_log({reinterpret_cast<const char*>(data), size});
+    return 0;
+}
