@@ -73,6 +73,14 @@ void decode_packed(const FormatInfo& format, std::size_t bits, std::span<const s
     };
     for (std::size_t i = 0; i < values.size(); i += kAtOnce) {
         const std::size_t n = std::min(kAtOnce, values.size() - i);
+        if (bits == 4 && n % 2 == 0) {  // kAtOnce is even: only a last piece can be odd
+            for (std::size_t k = 0; k < n; k += 2) {
+                const auto both = std::to_integer<std::uint8_t>(stored[(i + k) / 2]);
+                codes[k] = both & 0xF, codes[k + 1] = static_cast<std::uint8_t>(both >> 4);
+            }
+            decode(format, std::span<const std::uint8_t>(codes).first(n), values.subspan(i, n));
+            continue;
+        }
         for (std::size_t k = 0; k < n; ++k) {
             const std::size_t bit = (i + k) * bits;
             const unsigned both = byte(bit / 8) | byte(bit / 8 + 1) << 8;

@@ -61,7 +61,7 @@ Narrowed TensorStore::read_rows(const StoredTensor& tensor, std::size_t first, s
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first * shape.cols), rows.size(),
                     rows.begin());
     } else {
-        constexpr std::size_t kPiece = std::size_t{1} << 20;  // values
+        constexpr std::size_t kPiece = std::size_t{1} << 16;  // values: what is decoded is still in a cache
         std::vector<std::byte> stored;
         for (std::size_t at = 0; at < rows.size(); at += kPiece) {
             ask_between();

@@ -38,7 +38,7 @@ constexpr std::array kFaults = {
     Fault{"scale-rounded-later", "scale rounded after the cast"},
     Fault{"one-factor", "one factor for all values"},
     Fault{"local-scales", "local: some scales"},
-    Fault{"other-scales", "scales of another tensor or rule"},
+    Fault{kNoRule, "scales of another tensor or rule"},
     Fault{"local-tiles", "local: some tiles"},
     Fault{"none", "none of these"},
 };
@@ -109,6 +109,7 @@ class Diagnoser {
         const StoredScales* const scales = stored_.scales();
         if (!scales && !each.concerns_values()) return false;
         if (!each.from.empty() && each.from != question_.tensor.element) return false;
+        if (each.needs_nan && std::isfinite(rel_l2_)) return false;
         if (each.global != GlobalReading::as_is && !stored_.global()) return false;
         if (each.global == GlobalReading::of_amax && stored_.global()->value != 1) return false;
         if (each.scale == ScaleReading::transposed &&
@@ -194,19 +195,24 @@ class Diagnoser {
     }
 
     std::optional<Diagnosis> try_factors() const {
+        std::optional<Diagnosis> out;
         for (std::size_t d = 0; d < divisions_.size(); ++d) {
             const FactorTally tally = factors_of(original_, stored_, divisions_[d], bands_);
             if (tally.relative() > limits_[d]) continue;
             FactorFault found = fault_of(tally, stored_.scales() != nullptr);
-            return named(found.fault, std::move(found.words), tally.relative());
+            // A finer division than the file's fits too, and does not explain the factors: a later one may.
+            const bool explained = found.fault != kNoRule;
+            if (explained || !out) out = named(found.fault, std::move(found.words), tally.relative());
+            if (explained) break;
         }
-        return std::nullopt;
+        return out;
     }
 
     Diagnosis try_tiles() const {
         constexpr double kMost = 0.25;
         const double limit = stored_.scales() ? 2 * limit_ : limit_;
-        const Tiles tiles = tiles_above(original_, stored_, bands_, limit);
+        const Tiles tiles =
+            tiles_above(original_, stored_, bands_of(shape_, divisions_of_values(shape_)), limit);
         if (tiles.above == 0 || static_cast<double>(tiles.above) > kMost * static_cast<double>(tiles.all))
             return named("none");
         return named("local-tiles",

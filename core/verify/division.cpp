@@ -11,7 +11,7 @@
 namespace fp8lab {
 namespace {
 
-// A scale of up to so many rows is in one band.
+// A scale of up to so many rows is in one band. Bands of whole blocks have a multiple of it.
 constexpr std::size_t kMostRows = 128;
 
 bool is_tall(const ScaleGrid& grid, std::size_t rows) {
@@ -38,14 +38,25 @@ void for_blocks(std::span<const float> rows, const ScaleGrid& grid, std::size_t 
 
 }  // namespace
 
-float Division::unit(float block_amax, float tensor_amax) const {
-    static const FormatInfo &e8m0 = find_format("e8m0"), &e4m3 = find_format("e4m3");
-    const auto max = static_cast<float>(max_finite(*format)), e4m3_max = static_cast<float>(max_finite(e4m3));
-    const float exact = block_amax / max;
-    if (exact == 0 || kind == ScaleKind::exact) return exact;
-    if (kind == ScaleKind::power) return decode(e8m0, encode(e8m0, exact, Rounding::up));
-    const float global = kind == ScaleKind::e4m3_under_global ? tensor_amax / (max * e4m3_max) : 1;
-    return decode(e4m3, encode(e4m3, exact / global)) * global;
+std::vector<float> Division::units(std::span<const float> amaxes, float tensor_amax) const {
+    const auto max = static_cast<float>(max_finite(*format));
+    std::vector<float> out(amaxes.begin(), amaxes.end());
+    for (float& unit : out) unit /= max;
+    if (kind == ScaleKind::exact) return out;
+    if (kind == ScaleKind::power) {
+        quantize(find_format("e8m0"), out, out, {.rounding = Rounding::up});
+        for (std::size_t i = 0; i < out.size(); ++i)  // E8M0 has no 0
+            if (amaxes[i] == 0) out[i] = 0;
+        return out;
+    }
+    const FormatInfo& e4m3 = find_format("e4m3");
+    const float global =
+        kind == ScaleKind::e4m3_under_global ? tensor_amax / (max * static_cast<float>(max_finite(e4m3))) : 1;
+    if (global > 0)
+        for (float& unit : out) unit /= global;
+    quantize(e4m3, out, out);
+    for (float& unit : out) unit *= global;
+    return out;
 }
 
 Division division_of(const StoredTensor& tensor) {
@@ -80,13 +91,14 @@ std::vector<Division> divisions_of_values(MatrixShape shape) {
 }
 
 std::vector<Band> bands_of(MatrixShape shape, std::span<const Division> divisions) {
-    // Few enough that two threads hold some tens of MB, and whole blocks of 128 rows unless rows are very long.
-    constexpr std::size_t kValues = std::size_t{1} << 18, kLongRow = std::size_t{1} << 16;
+    constexpr std::size_t kValues = std::size_t{1}
+                                    << 17;  // of a band, unless the blocks of a scale are higher
     std::size_t most = std::max<std::size_t>(1, kValues / std::max<std::size_t>(shape.cols, 1));
     const bool in_blocks = std::ranges::any_of(divisions, [](const Division& each) {
-        return !each.tall && each.grid.shape.size() > 1 && each.grid.extents[each.grid.shape.size() - 2] > 1;
+        const std::vector<std::size_t>& extents = each.grid.extents;
+        return !each.tall && extents.size() > 1 && extents[extents.size() - 2] > 1;
     });
-    if (shape.cols < kLongRow || in_blocks) most = (most + kMostRows - 1) / kMostRows * kMostRows;
+    if (in_blocks) most = (most + kMostRows - 1) / kMostRows * kMostRows;
     std::vector<Band> out;
     for (std::size_t first = 0; first < shape.rows;) {
         std::size_t end = std::min(first + most, shape.rows);
@@ -133,17 +145,21 @@ std::vector<float> amaxes_of(const OriginalMatrix& original, std::size_t cols, c
     return out;
 }
 
-void cast_row(const Division& division, std::span<const float> row, std::span<const float> amaxes,
-              float tensor_amax, std::span<float> out) {
+void cast_row(const Division& division, std::span<const float> row, std::span<const float> units,
+              std::span<float> out) {
     const std::size_t run = division.grid.extents.empty() ? 1 : division.grid.extents.back();
-    for (std::size_t c = 0, block = 0; c < row.size(); c += run, ++block) {
-        const std::size_t n = std::min(run, row.size() - c);
-        const float unit = division.unit(amaxes[block], tensor_amax);
-        if (unit > 0 && std::isfinite(1 / unit))
-            quantize(*division.format, row.subspan(c, n), out.subspan(c, n), {.scale = 1 / unit});
-        else
-            std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(c), n, 0.F);
-    }
+    const auto for_runs = [&](const auto& body) {
+        for (std::size_t c = 0, block = 0; c < row.size(); c += run, ++block)
+            body(c, std::min(row.size(), c + run), units[block]);
+    };
+    for_runs([&](std::size_t begin, std::size_t end, float unit) {
+        const float scale = unit > 0 && std::isfinite(1 / unit) ? 1 / unit : 0;
+        for (std::size_t c = begin; c < end; ++c) out[c] = row[c] * scale;
+    });
+    quantize(*division.format, out, out);
+    for_runs([&](std::size_t begin, std::size_t end, float unit) {
+        for (std::size_t c = begin; c < end; ++c) out[c] *= unit;
+    });
 }
 
 }  // namespace fp8lab

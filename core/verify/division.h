@@ -22,8 +22,8 @@ struct Division {
     // Whether the rows of a scale may be more than a band has, or stand apart: then its amax needs the whole matrix.
     bool tall = false;
 
-    // The value of code 1 in a block of that amax: amax / max of the format, rounded as `kind` says. 0: a block of zeros.
-    float unit(float block_amax, float tensor_amax) const;
+    // The values of code 1 in blocks of those amaxes: amax / max of the format, rounded as `kind` says. 0: the block is 0.
+    std::vector<float> units(std::span<const float> amaxes, float tensor_amax) const;
 };
 
 // That of a tensor with scales.
@@ -31,7 +31,7 @@ Division division_of(const StoredTensor& tensor);
 // Of a file in BF16 or wider, which may be FP8 that was decoded: one scale, a scale per row, 128 x 128, 1 x 32.
 std::vector<Division> divisions_of_values(MatrixShape shape);
 
-// Bands of some 256 K values that no scale of a division that is not tall reaches across.
+// Bands of some 128 K values that no scale of a division that is not tall reaches across.
 std::vector<Band> bands_of(MatrixShape shape, std::span<const Division> divisions);
 
 // The amax of each scale, of the whole matrix; NaN is ignored. In parallel, one result for any number of threads.
@@ -41,8 +41,8 @@ std::vector<float> amaxes_of(const OriginalMatrix& original, std::size_t cols, c
 // The amaxes of the scales of a band, those of scale_rows_of().
 std::vector<float> band_amaxes(std::span<const float> rows, const ScaleGrid& grid, const Band& band);
 
-// Casts a row: `amaxes` of its row of scales.
-void cast_row(const Division& division, std::span<const float> row, std::span<const float> amaxes,
-              float tensor_amax, std::span<float> out);
+// Casts a row: `units` of its row of scales.
+void cast_row(const Division& division, std::span<const float> row, std::span<const float> units,
+              std::span<float> out);
 
 }  // namespace fp8lab

@@ -90,7 +90,7 @@ class FactorPass {
             ++out.off;
             return;
         }
-        constexpr double kBelow = -0.12, kAbove = 1.05, kOff = 0.3, kClose = 0.6, kNear = 1.1;
+        constexpr double kBelow = -0.12, kAbove = 1.05, kOff = 0.3;
         const double r = std::log2(stored / factor);
         ++out.used;
         out.sum_r += r, out.sum_r2 += r * r;
@@ -100,9 +100,9 @@ class FactorPass {
         for (std::size_t k = 0; k < out.slopes.size(); ++k)
             for (std::size_t rounded = 0; rounded < 2; ++rounded) {
                 const double off = std::fabs(-r - FactorTally::kSlopes[k] * (rounded ? std::ceil(x) : x));
-                out.slopes[k][rounded].close += off < kClose;
-                out.slopes[k][rounded].near += off < kNear;
+                out.slopes[k][rounded].add(off);
             }
+        out.inverse.add(std::fabs(std::log2(factor * static_cast<double>(scale) / global_)));
     }
 
     const OriginalMatrix& original_;
@@ -112,6 +112,15 @@ class FactorPass {
 };
 
 }  // namespace
+
+void FactorTally::Near::add(double off) {
+    constexpr double kClose = 0.6, kNear = 1.1;  // binades
+    close += off < kClose, near += off < kNear;
+}
+FactorTally::Near& FactorTally::Near::operator+=(const Near& other) {
+    close += other.close, near += other.near;
+    return *this;
+}
 
 bool FactorTally::Near::holds_for(std::int64_t blocks) const {
     constexpr double kMost = 0.95;
@@ -128,9 +137,9 @@ FactorTally& FactorTally::operator+=(const FactorTally& other) {
     least = std::min(least, other.least), largest = std::max(largest, other.largest);
     for (std::size_t k = 0; k < slopes.size(); ++k)
         for (std::size_t rounded = 0; rounded < 2; ++rounded) {
-            slopes[k][rounded].close += other.slopes[k][rounded].close;
-            slopes[k][rounded].near += other.slopes[k][rounded].near;
+            slopes[k][rounded] += other.slopes[k][rounded];
         }
+    inverse += other.inverse;
     return *this;
 }
 
@@ -199,9 +208,10 @@ FactorFault fault_of(const FactorTally& tally, bool has_scales) {
         return {"local-scales",
                 fmt::format("local: {} of {} scales", with_commas(static_cast<std::size_t>(tally.off)),
                             with_commas(static_cast<std::size_t>(tally.blocks)))};
+    if (has_scales && tally.inverse.holds_for(tally.blocks)) return {"scale-inverse"};
     if (has_scales)
         if (const auto fault = slope(); !fault.empty()) return {fault};
-    return {"other-scales"};
+    return {kNoRule};
 }
 
 }  // namespace fp8lab

@@ -29,9 +29,12 @@ struct FactorTally {
     static constexpr std::array kSlopes = {1, -1, 2};
     struct Near {
         std::int64_t close = 0, near = 0;
+        void add(double off);
+        Near& operator+=(const Near& other);
         bool holds_for(std::int64_t blocks) const;  // half of them and 95 %
     };
     std::array<std::array<Near, 2>, 3> slopes = {};
+    Near inverse = {};  // log2(a) = log2(global / scale): E4M3 holds the inverse of a scale above 64 badly
 
     FactorTally& operator+=(const FactorTally& other);
     double relative() const;  // what is left
@@ -44,6 +47,7 @@ FactorTally factors_of(const OriginalMatrix& original, const StoredMatrix& store
 
 // What they say, where the rest is as small as that of our own cast: the id of a fault, and its words where they have
 // numbers. `has_scales`: the file has them.
+inline constexpr std::string_view kNoRule = "other-scales";  // no rule explains the factors
 struct FactorFault {
     std::string_view fault;
     std::string words = {};

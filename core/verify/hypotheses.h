@@ -29,7 +29,9 @@ struct Hypothesis {
     std::string_view fault;         // of faults()
     std::string_view from = {};     // only for codes of this dtype; empty: of any
     std::string_view element = {};  // the dtype that they are read as
-    bool swaps_nibbles = false;     // of FP4 codes
+    // Only where stored values are NaN. Without one, codes of FN and FNUZ differ by the factor 2 alone, which is said so.
+    bool needs_nan = false;
+    bool swaps_nibbles = false;  // of FP4 codes
     ScaleReading scale = ScaleReading::as_is;
     GlobalReading global = GlobalReading::as_is;
     RowOrder order = RowOrder::as_is;

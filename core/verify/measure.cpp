@@ -13,15 +13,15 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-// Runs body(band, its result, scratch of the thread) for every band and returns the results in their order.
-struct Scratch {
-    std::vector<float> w, values, row;
+struct BandScratch {
+    std::vector<float> w, values, row, rounded;
 };
+// Runs body(band, its result, scratch of the thread) for every band and returns the results in their order.
 template <class Result, class Body>
 std::vector<Result> over_bands(std::span<const Band> bands, const Body& body) {
     std::vector<Result> out(bands.size());
     parallel_for(bands.size(), 1, [&](std::size_t begin, std::size_t end) {
-        Scratch scratch;
+        static thread_local BandScratch scratch;  // keeps its memory: bands are many, and some MB each
         for (std::size_t i = begin; i < end; ++i) body(bands[i], out[i], scratch);
     });
     return out;
@@ -108,10 +108,12 @@ Measured measure(const OriginalMatrix& original, const StoredMatrix& stored,
     const std::size_t cols = stored.shape().cols;
     // Codes of 4 bits have too few values to be those of E4M3.
     const bool counts = !divisions.empty() && width_bits(*divisions[0].format) == 8;
-    const auto measure_band = [&](const Band& band, Measured& out, Scratch& scratch) {
-        auto& [w, values, own] = scratch;
+    std::vector<std::vector<float>> tall_units(divisions.size());
+    for (std::size_t d = 0; d < divisions.size(); ++d)
+        if (divisions[d].tall) tall_units[d] = divisions[d].units(amaxes.of_tall[d], amaxes.tensor);
+    const auto measure_band = [&](const Band& band, Measured& out, BandScratch& scratch) {
+        auto& [w, values, own, rounded] = scratch;
         w.resize(band.count * cols), values.resize(w.size()), own.resize(cols);
-        std::vector<float> rounded;
         original.read(band.first, w);
         stored.read_values(band.first, values);
         out.stored = squared_error(w, values);
@@ -120,13 +122,13 @@ Measured measure(const OriginalMatrix& original, const StoredMatrix& stored,
             const Division& division = divisions[d];
             const std::size_t across = division.grid.across();
             std::vector<float> of_band;
-            if (!division.tall) of_band = band_amaxes(w, division.grid, band);
-            const std::span<const float> all = division.tall ? amaxes.of_tall[d] : of_band;
+            if (!division.tall) of_band = division.units(band_amaxes(w, division.grid, band), amaxes.tensor);
+            const std::span<const float> units = division.tall ? tall_units[d] : of_band;
             const std::size_t first = division.tall ? 0 : scale_rows_of(division.grid, band).first;
             for (std::size_t r = 0; r < band.count; ++r) {
                 const auto row = std::span<const float>(w).subspan(r * cols, cols);
                 const std::size_t at = division.grid.row_of(band.first + r) - first;
-                cast_row(division, row, all.subspan(at * across, across), amaxes.tensor, own);
+                cast_row(division, row, units.subspan(at * across, across), own);
                 out.own[d] += squared_error(row, own);
                 if (d == 0 && counts)
                     count_rounded(row, std::span<const float>(values).subspan(r * cols, cols), own, rounded,
@@ -146,15 +148,14 @@ Measured measure(const OriginalMatrix& original, const StoredMatrix& stored,
 SquaredError error_of(const OriginalMatrix& original, const StoredMatrix& stored, const Reader& reader,
                       std::span<const Band> bands) {
     const std::size_t cols = stored.shape().cols;
+    const auto compare = [&](const Band& band, SquaredError& out, BandScratch& scratch) {
+        scratch.w.resize(band.count * cols), scratch.values.resize(scratch.w.size());
+        original.read(band.first, scratch.w);
+        reader.read(band.first, scratch.values);
+        out = squared_error(scratch.w, scratch.values);
+    };
     SquaredError all;
-    for (const SquaredError& each :
-         over_bands<SquaredError>(bands, [&](const Band&band, SquaredError&out, Scratch&scratch) {
-             scratch.w.resize(band.count * cols), scratch.values.resize(scratch.w.size());
-             original.read(band.first, scratch.w);
-             reader.read(band.first, scratch.values);
-             out = squared_error(scratch.w, scratch.values);
-         }))
-        all += each;
+    for (const SquaredError& each : over_bands<SquaredError>(bands, compare)) all += each;
     return all;
 }
 
@@ -173,7 +174,7 @@ SquaredError error_transposed(const OriginalMatrix& original, const StoredMatrix
         held.resize(rows.size() * cols);
         for (std::size_t r = 0; r < rows.size(); ++r)
             reader.read(rows[r], std::span(held).subspan(r * cols, cols));
-        const auto compare = [&](const Band& band, SquaredError& out, Scratch& scratch) {
+        const auto compare = [&](const Band& band, SquaredError& out, BandScratch& scratch) {
             scratch.w.resize(band.count * cols);
             original.read(band.first, scratch.w);
             std::vector<float> x(rows.size()), w(rows.size());
@@ -196,7 +197,7 @@ Tiles tiles_above(const OriginalMatrix& original, const StoredMatrix& stored, st
     const MatrixShape shape = stored.shape();
     const std::size_t side = std::min(shape.rows, shape.cols) < kSmall ? kSmallTile : kTile;
     const std::size_t across = (shape.cols + side - 1) / side;
-    const auto count = [&](const Band& band, Tiles& out, Scratch& scratch) {
+    const auto count = [&](const Band& band, Tiles& out, BandScratch& scratch) {
         scratch.w.resize(band.count * shape.cols), scratch.values.resize(scratch.w.size());
         original.read(band.first, scratch.w);
         stored.read_values(band.first, scratch.values);
@@ -217,7 +218,7 @@ Tiles tiles_above(const OriginalMatrix& original, const StoredMatrix& stored, st
 }
 
 std::vector<Band> sample_of(std::span<const Band> bands, std::size_t cols) {
-    constexpr std::size_t kBands = 8, kValues = std::size_t{1} << 18;  // values: of a band
+    constexpr std::size_t kBands = 8, kValues = std::size_t{1} << 16;  // values: of a band
     if (bands.size() <= kBands) return {bands.begin(), bands.end()};
     std::vector<Band> out;
     for (std::size_t i = 0; i < kBands; ++i) {

@@ -57,7 +57,7 @@ struct Tiles {
 Tiles tiles_above(const OriginalMatrix& original, const StoredMatrix& stored, std::span<const Band> bands,
                   double limit);
 
-// Up to eight bands, evenly spread, with some 2 M values at most; of small matrices all.
+// Up to eight bands, evenly spread, with some 64 K values each; of small matrices all.
 std::vector<Band> sample_of(std::span<const Band> bands, std::size_t cols);
 
 }  // namespace fp8lab
