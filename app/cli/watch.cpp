@@ -49,24 +49,25 @@ std::string numbered(const RunFinding& finding) {
     return finding.number.empty() ? finding.cause : fmt::format("{} {}", finding.number, finding.cause);
 }
 
-std::string seen_text(const RunLog& log) {
+std::string seen_text(const RunLog& log, const Recipe& recipe) {
     std::string phrases;
     for (const std::string_view phrase : cannot_be_seen())
         phrases += fmt::format("{}{}", phrases.empty() ? "" : "; ", phrase);
     std::string out = "cannot be seen in these statistics: " + phrases + "\n";
-    if (std::ranges::none_of(log.tensors, &TensorSeries::has_counters))
-        out +=
-            "there are no counters of binades: what becomes 0 is known only where it is everything, or was "
-            "logged\n";
+    if (const std::size_t unknown = without_lost_shares(log, recipe); unknown > 0)
+        out += fmt::format(
+            "{} of {} tensors have no counters of binades: how much of them becomes 0 below the amax is "
+            "not known\n",
+            unknown, log.tensors.size());
     return out;
 }
 
-std::string findings_table(const RunLog& log, const std::string& recipe,
-                           const std::vector<RunFinding>& found) {
+std::string findings_table(const RunLog& log, const Recipe& under, const std::vector<RunFinding>& found) {
+    const std::string recipe = recipe_text(under);
     std::string out = fmt::format(
         "{} tensors, steps {} to {}, under {}{}\n", log.tensors.size(), log.first_step(), log.last_step(),
         recipe, log.recipe.empty() || log.recipe == recipe ? "" : ", trained in " + printable(log.recipe));
-    if (found.empty()) return out + "nothing\n" + seen_text(log);
+    if (found.empty()) return out + "nothing\n" + seen_text(log, under);
     std::size_t name = 6, cause = 5;
     for (const RunFinding& one : found) {
         name = std::max(name, printable(one.name).size());
@@ -85,9 +86,10 @@ std::string findings_table(const RunLog& log, const std::string& recipe,
         if (std::ranges::find(ill, one.tensor) == ill.end()) ill.push_back(one.tensor);
     }
     return out +
-           fmt::format("{} finding{}; {} of {} tensors are well\n", found.size(),
-                       found.size() == 1 ? "" : "s", log.tensors.size() - ill.size(), log.tensors.size()) +
-           seen_text(log);
+           fmt::format("{} finding{}; {} of {} tensors {}\n", found.size(), found.size() == 1 ? "" : "s",
+                       log.tensors.size() - ill.size(), log.tensors.size(),
+                       without_lost_shares(log, under) == 0 ? "are well" : "have none") +
+           seen_text(log, under);
 }
 
 std::string findings_csv(const std::vector<RunFinding>& found) {
@@ -150,7 +152,7 @@ void watch(const WatchOptions& options) {
     if (options.json)
         print_json(findings_json(log, recipe, found));
     else
-        write_stdout(options.csv ? findings_csv(found) : findings_table(log, recipe_text(recipe), found));
+        write_stdout(options.csv ? findings_csv(found) : findings_table(log, recipe, found));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/run/findings.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/error.h"
 #include "core/run/rules.h"
@@ -55,6 +56,14 @@ std::vector<RunFinding> findings(const RunLog& log, const Recipe& recipe, const 
 std::vector<std::string_view> cannot_be_seen() {
     return {"too few mantissa bits", "a narrow accumulator", "a learning rate that is too high",
             "weights without a master copy, except for a hint"};
+}
+
+std::size_t without_lost_shares(const RunLog& log, const Recipe& recipe) {
+    const bool own = is_own_recipe(log, recipe);
+    return static_cast<std::size_t>(std::ranges::count_if(log.tensors, [&](const TensorSeries& series) {
+        const auto has_share = [](const TensorPoint& point) { return !std::isnan(point.underflow_pct); };
+        return !series.has_counters() && !(own && std::ranges::any_of(series.points(), has_share));
+    }));
 }
 
 std::vector<std::string> compared_recipes() { return {std::begin(kUnder), std::end(kUnder)}; }

@@ -58,6 +58,10 @@ std::vector<RunFinding> findings(const RunLog& log, const Recipe& recipe, const 
 // What no log of tensors shows, a phrase each: failure modes 5, 7 and 8; 3 is only hinted at.
 std::vector<std::string_view> cannot_be_seen();
 
+// Tensors of which only the amax is known under this recipe, not how much becomes 0 below it: there are no counters of
+// binades and, where the recipe is not the log's own, no lost shares.
+std::size_t without_lost_shares(const RunLog& log, const Recipe& recipe);
+
 // This run under other recipes: unscaled, delayed with history 1024, 64 and 16, current; then mxfp8 from above.
 struct UnderRecipe {
     std::string recipe;     // "delayed:history=64"

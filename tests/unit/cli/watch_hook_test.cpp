@@ -105,6 +105,13 @@ TEST_CASE(
     const Finished none = fp8lab("watch " + run + " --recipe bf16");
     CHECK(none.out.find("\nnothing\n") != std::string::npos);
     CHECK(none.out.find("cannot be seen in these statistics: ") != std::string::npos);
+    // Without counters nothing is called well.
+    const Scratch scratch;
+    spit(scratch / "run.csv",
+         "step,recipe,loss,amax_x1,amax_x2\n0,bf16,1,1,1\n1,bf16,1,1,inf\n2,bf16,1,1,1\n");
+    const Finished bare = fp8lab("watch " + (scratch / "run.csv"));
+    CHECK(bare.out.find("1 finding; 1 of 2 tensors have none\n") != std::string::npos);
+    CHECK(bare.out.find("2 of 2 tensors have no counters of binades") != std::string::npos);
     const First top = first(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", "delayed:history=64");
     CHECK(top.tensor == "out.x");
     CHECK(top.step == 60);

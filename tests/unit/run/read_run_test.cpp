@@ -119,7 +119,7 @@ TEST_CASE("names say which operand a tensor is") {
         CHECK(tensor_class_of(name) == TensorClass::x);
 }
 
-TEST_CASE("nvidia-dlfw-inspect: activation, weight, gradient; a 0.0000 is below 0.00005") {
+TEST_CASE("nvidia-dlfw-inspect: activation, weight, gradient, and a 0.0000 is below 0.00005") {
     const std::string line = "2026-11-26 10:53:29,123 - INFO - ";
     const auto stat = [&](const std::string& name, int step, const std::string& value) {
         char number[8];
