@@ -124,8 +124,8 @@ struct PoisonedData {
 }  // namespace
 
 TEST_CASE(
-    "the run doctor names a row x 1e6, its step, from the log of BF16 and from FP8's own; scales are the "
-    "trainer's") {
+    "the run doctor names a row x 1e6 and its step, in the log of BF16 and in that of FP8, with the "
+    "trainer's scales") {
     const PoisonedData data;
     // When a seed first draws the row: seed 1 not in 2,000 steps.
     const std::map<std::uint64_t, int> steps = {{1, -1}, {2, 716}, {3, 1307}, {4, 338}, {5, 181}};
