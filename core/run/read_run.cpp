@@ -57,8 +57,9 @@ class LogBuilder {
                        std::span(piece.packed).subspan(row.packed_begin, row.packed_end - row.packed_begin));
         }
         if (piece.head) {
-            log.recipe = piece.head->recipe;
-            log.kinds = piece.head->kinds;
+            if (!piece.head->recipe.empty())
+                log.recipe = piece.head->recipe;  // InspectLogger does not say it
+            if (!piece.head->kinds.empty()) log.kinds = piece.head->kinds;
             log.every = piece.head->every;
         }
         for (const std::string& arm : piece.arms)

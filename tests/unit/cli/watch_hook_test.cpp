@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "process.h"
+#include "tests/json.h"
 
 namespace {
 
@@ -115,4 +116,38 @@ TEST_CASE(
     const First top = first(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", "delayed:history=64");
     CHECK(top.tensor == "out.x");
     CHECK(top.step == 60);
+}
+
+TEST_CASE(
+    "watch --json has every tensor, the other recipes and what cannot be seen, and --csv quotes names") {
+    const std::string run = quoted(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl");
+    const auto json = parsed(fp8lab("watch " + run + " --recipe delayed:history=64 --json").out);
+    CHECK(json["recipe"] == "delayed:history=64");
+    CHECK(json["trained_in"] == "bf16");
+    CHECK(json["first_step"] == 0);
+    CHECK(json["last_step"] == 239);
+    REQUIRE(json["tensors"].size() == 18);
+    CHECK(json["tensors"][0]["name"] == "inp.x");
+    CHECK(json["tensors"][0]["format"] == "e4m3");
+    CHECK(json["tensors"][0]["saturated_steps"] == 2);
+    CHECK(json["tensors"][0]["scales"] == "replayed");
+    CHECK(json["tensors"][0]["lost_pct_low"].get<double>() <
+          json["tensors"][0]["lost_pct_high"].get<double>());
+    REQUIRE(json["findings"].size() == 3);
+    CHECK(json["findings"][0]["tensor"] == "out.x");
+    CHECK(json["findings"][0]["number"] == "4");
+    REQUIRE(json["under"].size() == 6);
+    CHECK(json["under"][5]["recipe"] == "mxfp8");
+    CHECK(json["under"][5]["bound"] == "upper");
+    CHECK(json["cannot_be_seen"].size() == 4);
+
+    const Scratch scratch;
+    std::string log = "{\"fp8lab\":1}\n";
+    for (int step = 0; step < 3; ++step)
+        log += R"({"step":)" + std::to_string(step) + R"(,"tensor":"a,\"b\".x","amax":1e-9})" + "\n";
+    spit(scratch / "run.jsonl", log);
+    const Finished csv = fp8lab("watch --csv --recipe unscaled " + (scratch / "run.jsonl"));
+    CHECK(csv.out.find(
+              "\n\"a,\"\"b\"\".x\",0,100,1,values below the window: scale 1,a scale: delayed or current\n") !=
+          std::string::npos);
 }

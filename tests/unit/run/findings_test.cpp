@@ -81,7 +81,8 @@ TEST_CASE("1: below the window without a scale") {
     CHECK(findings(log_of(amaxes("dy", around(1e-7F, 50))), kDelayed).empty());
 }
 
-TEST_CASE("2: overflow becomes NaN where the recipe does not saturate, and NaN before any cast is not FP8's") {
+TEST_CASE(
+    "2: overflow becomes NaN where the recipe does not saturate, and NaN before any cast is not FP8's") {
     std::vector<float> amax(60, 1.0F);
     amax[40] = 5;
     const auto log = log_of(amaxes("x", amax));

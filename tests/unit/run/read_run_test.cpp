@@ -371,6 +371,7 @@ TEST_CASE("a folder: its logs joined, one rank of several, what is no log is sai
                                       "\n" +
                                       R"({"step":0,"loss":2})"
                                       "\n");
+    append(scratch / "scalars.jsonl", "{\"fp8lab\":1}\n");
     append(scratch / "table.csv", "name,value\na,1\n");
     const RunLog log = read_run({scratch.path});
     REQUIRE(log.tensors.size() == 1);
@@ -378,6 +379,7 @@ TEST_CASE("a folder: its logs joined, one rank of several, what is no log is sai
     CHECK(log.tensors[0].points()[0].amax == 1);
     CHECK(log.tensors[0].points()[0].amin == 0.5F);
     CHECK(log.losses.size() == 1);
+    CHECK(log.recipe == "bf16");
     CHECK(has_note(log, "rank 0 of 2 is read"));
     CHECK(has_note(log, "table.csv is no log of tensors"));
     CHECK(read_run({scratch.path}, {.rank = 3}).tensors[0].points()[0].amax == 4);
