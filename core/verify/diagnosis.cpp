@@ -182,7 +182,9 @@ class Diagnoser {
             sample.push_back({(2 * i + 1) * shape_.rows / (2 * std::min(kRows, shape_.rows)), 1});
         const Question::Other* best = nullptr;
         double least = kPromising;
-        for (const Question::Other& other : question_.others) {
+        const std::vector<Question::Other> others =
+            question_.others ? question_.others() : std::vector<Question::Other>{};
+        for (const Question::Other& other : others) {
             const OriginalMatrix there(question_.original, other.rows);
             const double error = error_of(there, stored_, reader, sample).relative();
             if (error < least) least = error, best = &other;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <span>
 #include <string>
@@ -46,7 +47,8 @@ struct Question {
         std::string_view name;
         std::vector<RowsOf> rows;
     };
-    std::span<const Other> others = {};  // other tensors of the model with the same shape
+    // Other tensors of the model with the same shape; asked for where nothing else explains the values.
+    std::function<std::vector<Other>()> others = {};
 };
 
 // In parallel; one result for any number of threads. Throws as TensorStore::read_rows(), and what AskBetween throws.

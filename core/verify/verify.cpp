@@ -131,12 +131,15 @@ std::optional<Diagnosis> Verifier::diagnose(const StoredTensor& tensor) const {
     if (!tensor.is_judged(true)) return std::nullopt;
     std::vector<RowsOf> rows = counterparts_.of(tensor);
     if (rows.empty()) return std::nullopt;
-    std::vector<Question::Other> others;
-    for (const StoredTensor& other : model_.tensors()) {
-        if (&other == &tensor || !other.is_judged(true) || other.shape != tensor.shape) continue;
-        if (auto there = counterparts_.of(other); !there.empty())
-            others.push_back({other.own_name(), std::move(there)});
-    }
+    const auto others = [&] {
+        std::vector<Question::Other> out;
+        for (const StoredTensor& other : model_.tensors()) {
+            if (&other == &tensor || !other.is_judged(true) || other.shape != tensor.shape) continue;
+            if (auto there = counterparts_.of(other); !there.empty())
+                out.push_back({other.own_name(), std::move(there)});
+        }
+        return out;
+    };
     return fp8lab::diagnose({.model = model_,
                              .tensor = tensor,
                              .original = original_,
