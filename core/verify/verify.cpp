@@ -148,6 +148,10 @@ std::optional<Diagnosis> Verifier::diagnose(const StoredTensor& tensor) const {
                              .others = others});
 }
 
+Verified Verifier::verify(const StoredTensor& tensor) const {
+    return {.tensor = &tensor, .scales = model_.scale_health(tensor), .diagnosis = diagnose(tensor)};
+}
+
 Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<const TensorStore> original,
                     const std::function<void(const VerifyProgress&)>& between) {
     Verification out{.model = std::move(model), .original = std::move(original)};
@@ -173,12 +177,12 @@ Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<co
     }
     for (const StoredTensor* const tensor : weights) {
         if (between) between({out.tensors.size(), weights.size()});
-        Verified each{.tensor = tensor, .scales = out.model->scale_health(*tensor)};
-        if (verifier)
-            each.diagnosis = verifier->diagnose(*tensor);
-        else if (tensor->is_judged(true))
-            each.not_finite = count_not_finite(*out.model, *tensor);
-        out.tensors.push_back(std::move(each));
+        if (verifier) {
+            out.tensors.push_back(verifier->verify(*tensor));
+            continue;
+        }
+        out.tensors.push_back({.tensor = tensor, .scales = out.model->scale_health(*tensor)});
+        if (tensor->is_judged(true)) out.tensors.back().not_finite = count_not_finite(*out.model, *tensor);
     }
     return out;
 }

@@ -53,6 +53,7 @@ class Verifier {
   public:
     Verifier(const TensorStore& model, const TensorStore& original);
     std::optional<Diagnosis> diagnose(const StoredTensor& tensor) const;
+    Verified verify(const StoredTensor& tensor) const;  // with its scales; of the model
     const Counterparts& counterparts() const { return counterparts_; }
 
   private:

@@ -63,6 +63,7 @@ Demands Params::demands() const {
 ScanRequest Params::request() const {
     return {.file = path_of(file),
             .compare = compare.empty() ? "" : path_of(compare),
+            .is_original = !compare.empty() && compare_as == "original",
             .mx_rule = mx_rule,
             .cast_as = cast_as,
             .uses = uses,
@@ -93,6 +94,7 @@ void Workbench::make_tables() {
     not_finite = 0;
     for (const TableRow& each : list) not_finite += each.not_finite;
     sort_list();
+    if (is_verified()) put_faults_first();
     counts = tally(scanned().rows, scanned().recipes.size(), params.demands());
     const ScanRow* const now = row();
     advice = now ? recommend(*now, scanned().recipes, params.demands()) : Recommendation{};
@@ -210,6 +212,7 @@ std::string Workbench::title() const {
         return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));
     }
     if (list.empty()) return "No tensor is called that";
+    if (is_verified()) return verified_title();
     const auto count = [&](const char* id) { return counts.losing[*find_recipe(id)]; };
     const auto words = [](int n) { return n == 0 ? std::string("none") : std::to_string(n); };
     return fmt::format("Unscaled, {} of {} tensors lose more than {} %; with one scale {}, in MXFP8 {}",
@@ -318,6 +321,7 @@ std::vector<MetricRow> Workbench::metrics() const {
         "kind_least_log2", kind_change(), [](const KindChange& k) { return k.least_log2(); }, "binades");
     add("before_amax", earlier, amax);
     add("before_least", earlier, least);
+    add_verified(out);
     const auto of_run = doctor.metrics();
     out.insert(out.end(), of_run.begin(), of_run.end());
     return out;

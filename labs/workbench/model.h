@@ -28,6 +28,7 @@ inline constexpr std::string_view kTensors = "tensors", kRun = "run";
 
 struct Params {
     std::string file{kTrained}, compare;
+    std::string compare_as = "earlier";  // what `compare` is: earlier, original
     std::string show = "all";
     bool fold = true;
     double min_sqnr = 25, max_underflow = 1;
@@ -88,6 +89,14 @@ struct Workbench {
     std::string advice_title() const;
     std::string histogram_title() const;
     std::string note() const;  // assets/workbench_notes.json: what zeros mean in such a tensor; may be empty
+    // model_verify.cpp, against an original.
+    bool is_verified() const { return scans->original != nullptr; }
+    const Verified* verified() const;  // the selected tensor; null: not compared, or not yet
+    // Of the members of a row the first with a fault, else the one with the largest error; null: none is compared.
+    const Verified* verified_of(const TableRow& row) const;
+    std::string verified_title() const;  // "3 of 24 tensors have a fault"
+    std::string verified_words()
+        const;  // a sentence of the selected tensor; empty: nothing is compared, or not yet
     const KindChange* kind_change() const;  // of the selected tensor; null: not in both files
     const ScanRow* row_before() const;      // the selected tensor in the second file; null: it is not there
     // The field `uses` with the selected tensor cast as that; as its name says where it is that.
@@ -113,7 +122,9 @@ struct Workbench {
 
   private:
     void make_tables();
+    void add_verified(std::vector<table::MetricRow>& out) const;
     void sort_list();
+    void put_faults_first();
     std::optional<DetailRequest> detail_request() const;
     std::vector<Figure> figures() const;  // "histogram", "where" or with a second file "change"
     std::vector<table::MetricRow> metrics() const;

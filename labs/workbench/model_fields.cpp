@@ -27,9 +27,15 @@ std::vector<Row> file_rows(Params& p) {
               &p.file)},
         {text({.name = "compare",
                .label = "Compare with",
-               .help = "An earlier state of the same model; transformer-0: the sample before training.",
+               .help = "An earlier state of the same model, or the original that it was quantised from; "
+                       "transformer-0: the sample before training.",
                .hidden = true},
               &p.compare)},
+        {choice({.name = "compare_as",
+                 .label = "which is",
+                 .help = "Earlier state: what changed. Original: which fault a quantised tensor has.",
+                 .hidden = true},
+                &p.compare_as, {{"earlier", "earlier state"}, {"original", "original"}})},
     };
 }
 

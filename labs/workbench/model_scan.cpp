@@ -53,7 +53,29 @@ std::shared_ptr<const TensorStore> open_files(const std::string& lines) {
 
 struct Scans::Work {
     Scan scan;
-    std::unique_ptr<Scan> before;
+    std::unique_ptr<Scan> before = {};
+    std::shared_ptr<const TensorStore> original = {};
+    std::optional<Verifier> verifier = {};
+    std::vector<std::shared_ptr<const Verified>> verified = {};
+    std::size_t to_verify = 0;
+
+    void compare_with(std::shared_ptr<const TensorStore> store) {
+        original = std::move(store);
+        verifier.emplace(scan.store(), *original);
+        verified.resize(scan.rows().size());
+    }
+    // The next tensor; false: there was none left.
+    bool verify_next() {
+        if (to_verify >= verified.size()) return false;
+        verify(to_verify++);
+        return true;
+    }
+    void verify(std::size_t row) {
+        const StoredTensor& tensor = scan.store().tensors()[scan.rows()[row].tensor];
+        if (verified[row] || !tensor.is_judged(true)) return;
+        if (Verified found = verifier->verify(tensor); found.diagnosis)
+            verified[row] = std::make_shared<const Verified>(std::move(found));
+    }
 };
 
 void Scans::start_worker(std::function<void()> wake) {
@@ -77,8 +99,11 @@ void Scans::start(const ScanRequest& request) {
     const auto store = open_files(request.file);
     const auto before = request.compare.empty() ? nullptr : open_files(request.compare);
     stop();  // the cache belongs to one scan at a time
-    auto work = std::make_shared<Work>(Work{Scan(store, spec), nullptr});
-    if (before) work->before = std::make_unique<Scan>(before, spec);
+    auto work = std::make_shared<Work>(Work{.scan = Scan(store, spec)});
+    if (before && request.is_original)
+        work->compare_with(before);
+    else if (before)
+        work->before = std::make_unique<Scan>(before, spec);
     preferred_ = -1;
     publish(*work, false, false);
     running_ = true;
@@ -115,6 +140,9 @@ void Scans::work(Work& work, const std::stop_token& token) {
     });
     try {
         while (work.before && !ended() && !work.before->summarised() && work.before->step()) show();
+        // What a faulty tensor loses under a recipe says little: the faults come first.
+        while (work.original && !ended() && !work.scan.summarised() && work.scan.step()) show();
+        while (!ended() && work.verify_next()) show();
         for (bool more = true; more && !ended();) {
             if (const std::ptrdiff_t wanted = preferred_.exchange(-1); wanted >= 0)
                 work.scan.prefer(static_cast<std::size_t>(wanted));
@@ -133,7 +161,7 @@ void Scans::work(Work& work, const std::stop_token& token) {
 }
 
 void Scans::publish(const Work& work, bool done, bool cancelled) {
-    ScanState state{scanned_by(work.scan, work.before.get()), done, cancelled};
+    ScanState state{scanned_by(work.scan, work.before.get()), work.original, work.verified, done, cancelled};
     const std::lock_guard lock{mutex_};
     newest_ = std::move(state);
 }

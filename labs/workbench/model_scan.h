@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "core/inspect/scan.h"
+#include "core/verify/verify.h"
 #include "labs/table/computed.h"
 
 namespace fp8lab::workbench {
 
 struct ScanRequest {
     std::string file, compare;  // paths, one per line; compare may be empty
+    bool is_original = false;   // `compare`: not an earlier state, but what the model was quantised from
     std::string mx_rule = "up", cast_as = "name";
     std::string uses = {};        // JSON, {"blocks.1.qkv.weight": "w"}: of single tensors; empty: none
     bool unscaled_codes = false;  // codes without a scale are taken as values
@@ -26,6 +28,9 @@ struct ScanRequest {
 
 struct ScanState {
     Scanned scanned;
+    // Against an original: as scanned.rows; null: not compared, or not yet.
+    std::shared_ptr<const TensorStore> original = {};
+    std::vector<std::shared_ptr<const Verified>> verified = {};
     bool done = false, cancelled = false;
 };
 

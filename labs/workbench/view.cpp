@@ -168,7 +168,9 @@ std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
     if (tensor.scales) as += fmt::format(", {} times {}", tensor.dtype, tensor.scales->name);
     if (const ScaleHealth& scales = row->summary.scales; !scales.is_usual())
         as += fmt::format(" ({})", scales.words());
-    return {{"tensor", tensor.name}, {"as", as}};
+    std::vector<std::pair<std::string, std::string>> out = {{"tensor", tensor.name}, {"as", as}};
+    if (const Verified* const found = lab_->verified()) out.emplace_back("against", found->sentence());
+    return out;
 }
 
 std::unique_ptr<LabView> make_view(Lab& lab) {

@@ -52,6 +52,11 @@ class WorkbenchView final : public table::TableView<Workbench> {
     void draw_values(ui::Context& context, std::vector<Figure> figures, Rect area, bool narrow);
     void draw_recipes(ui::Context& context, Rect area);
     void draw_recipe(ui::Context& context, std::size_t recipe, const RecipeColumns& at, Rect line);
+    // view_verify.cpp
+    void draw_compare_as(ui::Context& context);
+    void draw_row_verified(ui::Context& context, const TableRow& row, Rect line);  // its second line
+    float draw_fault(ui::Context& context, Rect area);  // above the histogram; returns where it ends
+    void draw_verified(ui::Context& context, float width);
     // view_browse.cpp: the folder at hand, under the file field that it is for.
     void draw_browser(ui::Context& context);
     void open(const std::filesystem::path& path);

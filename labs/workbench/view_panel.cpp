@@ -74,6 +74,7 @@ void WorkbenchView::draw_above(Context& c, float width) {
         ui::tooltip(c, "Open",
                     "A file of your own. Files may also be dropped on the window: several are one list.");
         if (here) draw_browser(c);
+        if (field.info.name == "compare") draw_compare_as(c);
     }
     if (lab_->shows_run()) run_.draw_notes(c);
 }
@@ -100,6 +101,7 @@ void WorkbenchView::draw_below(Context& c, float width) {
     draw_class(c);
     draw_uses(c, width);
     draw_before(c, width);
+    draw_verified(c, width);
     draw_counts(c, width);
 }
 

@@ -104,14 +104,17 @@ std::string shape_words(std::string shape) {
 
 }  // namespace
 
-float WorkbenchView::row_height() const { return lab_->scanned().before ? kTwoLines : kRowHeight; }
+float WorkbenchView::row_height() const {
+    return lab_->scanned().before || lab_->is_verified() ? kTwoLines : kRowHeight;
+}
 
 void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, const TableRow& row, Rect line,
                              bool selected) {
     const ScanRow& worst = lab_->scanned().rows[row.worst];
     const bool compared = lab_->scanned().before != nullptr,
                known = row.summarised && worst.not_scanned.empty();
-    const float middle = (line.y0 + line.y1) / 2, y = compared ? line.y0 + c.px(12) : middle,
+    const bool two_lines = compared || lab_->verified_of(row) != nullptr;
+    const float middle = (line.y0 + line.y1) / 2, y = two_lines ? line.y0 + c.px(12) : middle,
                 below = line.y0 + c.px(28);
     const double limit = lab_->params.max_underflow;
     const TableBefore& before = row.before;
@@ -148,6 +151,7 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
         if (has_before)
             ui::text_mid(c, {column.right, below}, old.words, {Role::muted}, kMono13, Anchor::right);
     }
+    draw_row_verified(c, row, line);
     if (!worst.not_scanned.empty()) {
         const Column& last = columns.size() > 1 && columns[1].id == "shape" ? columns[1] : columns[0];
         const float room = columns.size() > 1 ? line.x1 - last.right - c.px(12) : line.width();

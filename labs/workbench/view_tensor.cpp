@@ -52,6 +52,7 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
 
 // The histogram over where it loses, or over the change between two files.
 void WorkbenchView::draw_values(Context& c, std::vector<Figure> figures, Rect area, bool narrow) {
+    area.y0 = draw_fault(c, area);
     const CastDetail* const detail = lab_->detail();
     const bool changes = figures[1].id == "change", high = area.height() > c.px(330);
     const auto heading =

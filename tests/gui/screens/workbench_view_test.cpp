@@ -9,6 +9,7 @@
 #include "labs/workbench/view.h"
 #include "tests/gui/screens/lab_screen.h"
 #include "tests/scratch.h"
+#include "tests/unit/verify/faulty_files.h"
 
 using namespace fp8lab;
 using namespace fp8lab::workbench;
@@ -191,4 +192,30 @@ TEST_CASE("the Workbench: a switch corrects what the selected tensor is") {
     screen.click("workbench.class.2");
     screen.frame();
     CHECK(screen.lab->params.uses.empty());
+}
+
+TEST_CASE(
+    "the Workbench: against an original a tensor says its fault above its histogram and in the status line") {
+    const Scratch scratch;
+    const faulty::Shape shape{.rows = 64, .cols = 128};
+    const faulty::Values w = faulty::weights(1, shape);
+    faulty::Case bad{.name = "", .original = w};
+    faulty::Weight weight = faulty::cast("mxfp4", w, shape);
+    faulty::swap_pairs(weight.codes);
+    faulty::add(bad.file, "proj", weight);
+    faulty::write_case(scratch.path, bad, shape);
+    Screen screen;
+    screen.set("file=" + (scratch / "model.safetensors"));
+    CHECK_FALSE(screen.shows("compare_as.1"));
+    screen.set("compare=" + (scratch / "original.safetensors"));
+    CHECK(screen.lab->params.compare_as == "earlier");
+    screen.click("compare_as.1");
+    CHECK(screen.lab->params.compare_as == "original");
+    CHECK(screen.words("workbench.fault").starts_with("Nibbles swapped: relative L2 "));
+    const auto status = screen.view.status();
+    CHECK(status.back().first == "against");
+    CHECK(status.back().second.starts_with("nibbles swapped; 0.1"));
+    screen.set("compare_as=earlier");
+    CHECK_FALSE(screen.shows("workbench.fault"));
+    CHECK(screen.view.status().back().first == "as");
 }

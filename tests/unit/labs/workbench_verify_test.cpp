@@ -1,0 +1,104 @@
+// The Workbench compares a quantised model with its original.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/base/error.h"
+#include "labs/set_fields.h"
+#include "labs/workbench/model.h"
+#include "tests/scratch.h"
+#include "tests/unit/verify/faulty_files.h"
+
+using namespace fp8lab;
+using namespace fp8lab::workbench;
+
+namespace {
+
+// Three layers of one kind: the second one's scales are inverse. "other" is not in the original.
+struct Files {
+    Scratch scratch;
+    faulty::Shape shape{.rows = 64, .cols = 128};
+    Files() {
+        faulty::File model, original;
+        for (int layer = 0; layer < 3; ++layer) {
+            const std::string name = "layers." + std::to_string(layer) + ".down";
+            const faulty::Values w = faulty::weights(static_cast<std::uint64_t>(layer + 1), shape);
+            faulty::Weight weight = faulty::cast("e4m3-row", w, shape);
+            if (layer == 1)
+                for (float& scale : weight.scales) scale = 1 / scale;
+            faulty::add(model, name, weight);
+            original[name + ".weight"] = faulty::bf16(w, {shape.rows, shape.cols});
+        }
+        faulty::add(model, "other", faulty::cast("e4m3-row", faulty::weights(9, shape), shape));
+        faulty::write_tensors(scratch.path / "model.safetensors", model);
+        faulty::write_tensors(scratch.path / "original.safetensors", original);
+    }
+    std::vector<std::string> fields(const std::string& compare_as) const {
+        return {"file=" + (scratch / "model.safetensors"), "compare=" + (scratch / "original.safetensors"),
+                "compare_as=" + compare_as};
+    }
+};
+
+void set_all(WorkbenchLab& lab, const std::vector<std::string>& assignments) {
+    for (const std::string& each : assignments) set_field(lab.fields(), each);
+    lab.update();
+}
+
+std::pair<double, std::string> metric(const WorkbenchLab& lab, std::string_view name) {
+    const auto metrics = lab.metrics();
+    const auto found = std::ranges::find(metrics, name, &Metric::name);
+    REQUIRE_MESSAGE(found != metrics.end(), name);
+    return {found->value, found->text};
+}
+
+}  // namespace
+
+TEST_CASE("the Workbench against an original: faults come first, each with its sentence") {
+    const Files files;
+    WorkbenchLab lab;
+    set_all(lab, files.fields("original"));
+    CHECK(lab->is_verified());
+    CHECK(lab->title() == "1 of 3 tensors has a fault");
+    CHECK(metric(lab, "faults").first == 1);
+    CHECK_FALSE(lab->comparison.has_value());
+    // Folded, the kind stands for its member with the fault.
+    REQUIRE_FALSE(lab->list.empty());
+    CHECK(lab->list[0].name == "layers.*.down.weight");
+    CHECK(lab->scanned().store->tensors()[lab->list[0].worst].name == "layers.1.down.weight");
+    CHECK(lab->verified_of(lab->list[0])->diagnosis->fault == "scale-inverse");
+    CHECK(metric(lab, "fault").second == "scale-inverse");
+    CHECK(metric(lab, "mended_rel_l2").first == doctest::Approx(0.026).epsilon(0.1));
+    CHECK(metric(lab, "against_rel_l2").first > 1);
+    CHECK(lab->verified_words().starts_with("Scale is the inverse: relative L2 "));
+    CHECK(lab->verified_words().ends_with(" without this fault"));
+    set_all(lab, {"fold=false"});
+    CHECK(lab->list[0].name == "layers.1.down.weight");
+    set_all(lab, {"order=name"});
+    CHECK(lab->list[0].name == "layers.0.down.weight");
+    set_all(lab, {"tensor=layers.0.down.weight"});
+    CHECK(metric(lab, "fault").second == "fine");
+    CHECK(std::isnan(metric(lab, "mended_rel_l2").first));
+    CHECK(lab->verified_words().starts_with("As near to the original as a cast can be: relative L2 0.02"));
+    set_all(lab, {"tensor=other.weight"});
+    CHECK(metric(lab, "fault").second == "none");
+    CHECK(lab->verified_words() == "The original has no tensor of this name and shape");
+}
+
+TEST_CASE("the Workbench: the second file is an earlier state unless it is called an original") {
+    const Files files;
+    WorkbenchLab lab;
+    set_all(lab, files.fields("earlier"));
+    CHECK_FALSE(lab->is_verified());
+    CHECK(lab->comparison.has_value());
+    CHECK(lab->verified_words().empty());
+    CHECK(std::isnan(metric(lab, "faults").first));
+    CHECK(metric(lab, "fault").second == "none");
+    set_all(lab, {"compare_as=original"});
+    CHECK(lab->is_verified());
+    set_all(lab, {"compare="});
+    CHECK_FALSE(lab->is_verified());
+    CHECK(lab->title().starts_with("Unscaled, "));
+    // Two samples that share no tensor's name and shape with the file.
+    set_all(lab, {"compare=transformer-0"});
+    CHECK(lab->title() == "The original has none of these tensors, by name and shape");
+}
