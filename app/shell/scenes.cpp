@@ -13,7 +13,10 @@ namespace fp8lab {
 namespace {
 
 // Logs of a run: whichever lab is open, the Workbench takes them.
-constexpr std::array<std::string_view, 3> kLogs = {".jsonl", ".csv", ".log"};
+bool is_log(const std::filesystem::path& path) {
+    static constexpr std::array<std::string_view, 3> kLogs = {".jsonl", ".csv", ".log"};
+    return std::ranges::find(kLogs, path.extension().string()) != kLogs.end();
+}
 
 }  // namespace
 
@@ -51,6 +54,7 @@ void Scenes::open_file(const std::filesystem::path& path) {
     try {
         if (path.extension() == ".f8scene") return open(read_scene(path));
         if (path.extension() == ".f8deck") return present(read_deck(path));
+        if (is_log(path)) return open_run(path.string());
         Labs::Entry* entry = labs_.current();
         const auto fields = entry == nullptr ? std::vector<Field>{} : entry->lab->fields();
         const Field* const file = find_field(fields, "file");
@@ -70,7 +74,7 @@ void Scenes::open_files(std::span<const std::string> paths) {
     const Field* const file = find_field(fields, "file");
     for (const std::string& path : paths) {
         const std::string extension = std::filesystem::path(path).extension().string();
-        if (std::ranges::find(kLogs, extension) != kLogs.end())
+        if (is_log(path))
             logs += (logs.empty() ? "" : "\n") + path;
         else if (file && file->info.lines && extension != ".f8scene" && extension != ".f8deck")
             list += (list.empty() ? "" : "\n") + path;
@@ -78,7 +82,11 @@ void Scenes::open_files(std::span<const std::string> paths) {
             open_file(path);
     }
     if (!list.empty()) set_file(*labs_.current(), *file, list);
-    if (!logs.empty()) lead_to({.lab = "workbench", .fields = {"experiment=run", "run=" + logs}});
+    if (!logs.empty()) open_run(logs);
+}
+
+void Scenes::open_run(const std::string& paths) {
+    lead_to({.lab = "workbench", .fields = {"experiment=run", "run=" + paths}});
 }
 
 // Over another file: the one before comes back with Ctrl Z, and the toast says so.

@@ -45,6 +45,7 @@ class Scenes {
     void hold(Labs::Entry& entry, const Held& held);
 
   private:
+    void open_run(const std::string& paths);  // logs, one per line
     void set_file(Labs::Entry& entry, const Field& file, const std::string& paths);
 
     Common& common_;

@@ -43,11 +43,32 @@ Lane lane_of(const Replay& replay, const Diagnosis& in) {
     return lane;
 }
 
+// Up to and with a dot that stands before the ends of all names.
+std::size_t common_prefix(const std::vector<TensorSeries>& tensors) {
+    if (tensors.size() < 2) return 0;
+    std::string_view all = tensors.front().name();
+    for (const TensorSeries& each : tensors) {
+        const auto end = std::ranges::mismatch(all, each.name()).in1;
+        all = all.substr(0, static_cast<std::size_t>(end - all.begin()));
+    }
+    return all.rfind('.') + 1;  // 0 where there is none
+}
+
+bool knows_what_is_lost(const TensorSeries& series) {
+    if (series.has_counters()) return true;
+    return std::ranges::any_of(series.points(),
+                               [](const TensorPoint& point) { return !std::isnan(point.underflow_pct); });
+}
+
 }  // namespace
 
 const RunFinding* Diagnosis::finding_of(std::size_t tensor) const {
     const int first = first_finding[tensor];
     return first < 0 ? nullptr : &findings[static_cast<std::size_t>(first)];
+}
+
+std::string_view Diagnosis::short_name(std::size_t tensor) const {
+    return std::string_view(log->tensors.at(tensor).name()).substr(prefix);
 }
 
 double Diagnosis::step_of(double at) const {
@@ -109,6 +130,8 @@ Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
     out.first_finding.assign(log.tensors.size(), -1);
     for (std::size_t i = out.findings.size(); i-- > 0;)
         out.first_finding[out.findings[i].tensor] = static_cast<int>(i);
+    out.prefix = common_prefix(log.tensors);
+    out.counts = std::ranges::any_of(log.tensors, knows_what_is_lost);
     out.ill = log.tensors.size() - static_cast<std::size_t>(std::ranges::count(out.first_finding, -1));
     return out;
 }

@@ -58,7 +58,7 @@ ShownBinades shown_binades(const BinadeCounters& counters, Range window) {
         lo = std::min(lo, counters.top - static_cast<int>(k));
         if (seen >= 0.9995 * all) break;  // the last ones are lower than a pixel
     }
-    return {std::max(lo, hi - 64) - 1, hi + 1};
+    return {std::max(lo, hi - 64) - 1, hi + (counters.bins.empty() ? 4 : 1)};  // the word amax
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ void RunReads::refresh(bool, bool) {
     }
     const std::lock_guard lock{mutex_};
     if (!newest_) return;
-    if (!newest_->log) newest_->log = state_.log;  // nothing of the new one could be read
+    if (!newest_->log && !newest_->problem.empty()) newest_->log = state_.log;  // nothing of it could be read
     state_ = std::move(*std::exchange(newest_, std::nullopt));
 }
 
@@ -133,9 +133,9 @@ void RunReads::follow(RunReader& reader, const std::stop_token& token) {
 
 void RunReads::publish(const RunReader& reader, bool done, bool cancelled, std::string problem) {
     RunState state{nullptr, reader.progress(), done, cancelled, std::move(problem)};
-    if (const RunLog& log = reader.log(); !log.tensors.empty() || !log.losses.empty() || done)
-        state.log = std::make_shared<const RunLog>(log);
-    if (!state.problem.empty() && state.log && state.log->tensors.empty()) state.log = nullptr;
+    const RunLog& log = reader.log();
+    const bool read_all = done && !cancelled && state.problem.empty();
+    if (!log.tensors.empty() || read_all) state.log = std::make_shared<const RunLog>(log);
     {
         const std::lock_guard lock{mutex_};
         newest_ = std::move(state);

@@ -133,6 +133,8 @@ std::string RunTab::title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return reads.busy() ? "The log is being read" : "Open what a run wrote of its tensors";
     if (now.log->tensors.empty()) return "This log has no tensors";
+    if (now.findings.empty() && !now.counts)
+        return "No finding; how much becomes 0 is not known, because this log has only amaxes";
     if (now.findings.empty())
         return fmt::format("Nothing: {0} of {0} tensors are well",
                            group_thousands(std::ssize(now.log->tensors)));
@@ -159,10 +161,13 @@ std::string RunTab::title() const {
 std::string RunTab::findings_title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return "";
-    const std::size_t all = now.log->tensors.size();
+    const std::string all = group_thousands(std::ssize(now.log->tensors));
+    if (now.findings.empty() && !now.counts)
+        return fmt::format("No findings in the amaxes of {} tensors", all);
     if (now.findings.empty()) return fmt::format("No findings; {0} of {0} tensors are well", all);
     return fmt::format("{} finding{}; {} of {} tensors are well", now.findings.size(),
-                       now.findings.size() == 1 ? "" : "s", all - now.ill, all);
+                       now.findings.size() == 1 ? "" : "s",
+                       group_thousands(static_cast<std::int64_t>(now.log->tensors.size() - now.ill)), all);
 }
 
 std::string RunTab::lane_words(std::size_t tensor) const {
@@ -189,6 +194,8 @@ std::string RunTab::histories_title() const {
         if (!most || each.lost.low >= most->lost.low) most = &each;
     }
     if (most->lost.high <= 0) return name + " under other histories: it loses nothing";
+    if (least->lost.low == 0 && most->lost.low == 0 && most->lost.high >= 100)
+        return name + " under other histories: what it loses is not known";
     if (bounds_text(least->lost) == bounds_text(most->lost))
         return fmt::format("{} under other histories: {} in each", name, bounds_words(most->lost, false));
     return fmt::format("{} under other histories: {} loses {:.1f} %, {} loses {:.0f} %", name,

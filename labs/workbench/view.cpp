@@ -62,11 +62,13 @@ void WorkbenchView::draw_strip(Context& c, Rect strip) {
         if (ui::button(c, "workbench.cancel", "Cancel", {.width = 72})) lab_.act("cancel");
         end -= c.px(84);
     }
-    const float bar = std::min(c.px(180), 0.22F * strip.width());
-    ui::fill_rect(c, {end - bar, y - c.px(1), end, y + c.px(1)}, {Role::line});
-    ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + bar * static_cast<float>(s.progress), y + c.px(1)},
-                  {Role::text});
-    end -= bar + c.px(16);
+    if (s.progress < 1) {
+        const float bar = std::min(c.px(120), 0.22F * strip.width());
+        const float done = bar * static_cast<float>(s.progress);
+        ui::fill_rect(c, {end - bar, y - c.px(1), end, y + c.px(1)}, {Role::line});
+        ui::fill_rect(c, {end - bar, y - c.px(1), end - bar + done, y + c.px(1)}, {Role::text});
+        end -= bar + c.px(16);
+    }
     const std::string name = ui::cut_middle(c, lab_->file_name(), kBold13, end - x);
     ui::text_mid(c, {x, y}, name, {Role::text}, kBold13);
     x += ui::text_width(c, name, kBold13) + c.px(18);

@@ -39,7 +39,7 @@ double RunView::Time::step_at(float x) const {
 float RunView::label_width(const Context& c, Rect area, const std::vector<std::size_t>& lanes) const {
     float widest = c.px(70);
     for (std::size_t i = 0; i < std::min<std::size_t>(lanes.size(), 40); ++i)
-        widest = std::max(widest, ui::text_width(c, log().tensors[lanes[i]].name(), kMonoBold13));
+        widest = std::max(widest, ui::text_width(c, run().diagnoses->short_name(lanes[i]), kMonoBold13));
     return std::round(std::min(widest + c.px(16 + 14), 0.3F * area.width()));
 }
 
@@ -156,9 +156,10 @@ float RunView::draw_lanes(Context& c, Rect area, const Time& time, const std::ve
         ui::fill_rect(c, {line.x0 + c.px(2), y + c.px(8), line.x0 + c.px(10), y + c.px(16)},
                       {plan.format->role, Tone::fill}, 2);
         const Font font = chosen ? kMonoBold13 : kMono13;
-        ui::text_mid(c, {line.x0 + c.px(16), y + c.px(12)},
-                     ui::cut_middle(c, series.name(), font, time.x0 - line.x0 - c.px(16 + 8)), {Role::text},
-                     font);
+        ui::text_mid(
+            c, {line.x0 + c.px(16), y + c.px(12)},
+            ui::cut_middle(c, run().diagnoses->short_name(tensor), font, time.x0 - line.x0 - c.px(16 + 8)),
+            {Role::text}, font);
         draw_lane(c, time, tensor, line);
         draw_words(c, time, tensor, line);
         ui::probe(c, fmt::format("doctor.lane.{}", i), line, {}, series.name());

@@ -133,15 +133,17 @@ void RunView::draw_below(Context& c, float width) {
             ui::text_mid(c, {line.x0 + over, middle}, std::to_string(row.over), {Role::text}, kMono13,
                          Anchor::right);
         const bool ill = !row.from_above && row.worst_pct > lab_->params.run.lost_at_most;
+        const bool known = run().diagnoses->counts || (row.worst_pct > 0 && !row.from_above);
         const std::string pct =
-            (row.from_above ? "at most " : "") + bounds_text({row.worst_pct, row.worst_pct});
+            known ? (row.from_above ? "at most " : "") + bounds_text({row.worst_pct, row.worst_pct})
+                  : "not known";
         const Color ink =
             ill ? Color{Role::sat, Tone::ink} : Color{row.from_above ? Role::muted : Role::text};
         ui::text_mid(c, {line.x1, middle}, pct, ink, kMono13, Anchor::right);
         const float end = line.x1 - ui::text_width(c, pct + " ", kMono13), from = line.x0 + over + c.px(8);
-        if (!row.from_above && row.worst < log().tensors.size())
+        if (!row.from_above && row.worst_pct > 0 && row.worst < log().tensors.size())
             ui::text_mid(c, {end, middle},
-                         ui::cut_middle(c, log().tensors[row.worst].name(), kMono13, end - from), ink,
+                         ui::cut_middle(c, run().diagnoses->short_name(row.worst), kMono13, end - from), ink,
                          kMono13, Anchor::right);
         ui::advance(line);
     }

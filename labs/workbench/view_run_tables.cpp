@@ -28,7 +28,7 @@ std::string cause_words(const RunFinding& finding) {
 RunView::FindingColumns RunView::finding_columns(const Context& c, Rect area) const {
     float name = c.px(72);
     for (const RunFinding* each : run().shown_findings())
-        name = std::max(name, ui::text_width(c, each->name, kMonoBold13));
+        name = std::max(name, ui::text_width(c, run().diagnoses->short_name(each->tensor), kMonoBold13));
     FindingColumns at;
     at.step = area.x0 + std::min(name, 0.24F * area.width()) + c.px(72);
     at.lost = at.step + c.px(66);
@@ -42,8 +42,9 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
     const float y = (line.y0 + line.y1) / 2;
     const Font font = chosen ? kMonoBold13 : kMono13;
     const float name_end = at.step - c.px(64);
-    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, finding.name, font, name_end - line.x0), {Role::text},
-                 font);
+    ui::text_mid(c, {line.x0, y},
+                 ui::cut_middle(c, run().diagnoses->short_name(finding.tensor), font, name_end - line.x0),
+                 {Role::text}, font);
     ui::text_mid(c, {at.step, y}, group_thousands(finding.step), {Role::text}, kMono13, Anchor::right);
     const bool loses = finding.lost_pct > 0;
     ui::text_mid(c, {at.lost, y}, bounds_text({finding.lost_pct, finding.lost_pct}),
@@ -72,12 +73,15 @@ float RunView::draw_findings(Context& c, Rect area) {
     float y = ui::heading(c, run().findings_title(), area) + c.px(2);
     ui::probe(c, "doctor.findings", {area.x0, area.y0, area.x1, y}, {}, run().findings_title());
     if (findings.empty()) {
-        const std::string words =
-            run().diagnoses->findings.empty()
-                ? fmt::format(
-                      "Under {} no tensor loses more than {} % in the mean, none spikes, none is not finite.",
-                      run().recipe_words(), format_number(Thresholds{}.mean_lost))
-                : "No finding has this in its name.";
+        std::string words = "No finding has this in its name.";
+        if (run().diagnoses->findings.empty())
+            words = fmt::format("Under {} no tensor loses more than {} % in the mean, and all are finite.",
+                                run().recipe_words(), format_number(Thresholds{}.mean_lost));
+        if (!run().diagnoses->counts)
+            words =
+                "There are no counters of binades: what becomes 0 is known only where it is everything. The "
+                "hook "
+                "assets/hooks/fp8lab_hook.py counts.";
         return ui::paragraph(c, words, {area.x0, y, area.x1, area.y1});
     }
     const FindingColumns at = finding_columns(c, area);

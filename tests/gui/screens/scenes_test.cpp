@@ -171,6 +171,21 @@ TEST_CASE(
     CHECK(desk.shell.presentation().active());
 }
 
+TEST_CASE("logs dropped on the window open the Workbench's tab of a run, whichever lab is open") {
+    test::ShellDesk desk;
+    desk.shell.open("bits");
+    const std::vector<std::string> paths = {"/nowhere/a.jsonl", "/nowhere/b.jsonl"};
+    desk.shell.open_files(paths);
+    REQUIRE(desk.shell.lab()->info().id == "workbench");
+    CHECK(desk.shell.lab()->state()["experiment"] == "run");
+    CHECK(desk.shell.lab()->state()["run"] == "/nowhere/a.jsonl\n/nowhere/b.jsonl");
+    CHECK(desk.shell.lab()->state()["file"] == "transformer-600");
+    desk.shell.open("ruler");
+    desk.shell.open_file("/nowhere/nvdlfw_inspect_globalrank-0.log");
+    REQUIRE(desk.shell.lab()->info().id == "workbench");
+    CHECK(desk.shell.lab()->state()["run"] == "/nowhere/nvdlfw_inspect_globalrank-0.log");
+}
+
 TEST_CASE("Ctrl O lists every shipped scene and deck") {
     test::ShellDesk desk;
     desk.key(ui::Key::o, true);
