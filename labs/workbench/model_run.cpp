@@ -54,12 +54,6 @@ std::size_t common_prefix(const std::vector<TensorSeries>& tensors) {
     return all.rfind('.') + 1;  // 0 where there is none
 }
 
-bool knows_what_is_lost(const TensorSeries& series) {
-    if (series.has_counters()) return true;
-    return std::ranges::any_of(series.points(),
-                               [](const TensorPoint& point) { return !std::isnan(point.underflow_pct); });
-}
-
 }  // namespace
 
 const RunFinding* Diagnosis::finding_of(std::size_t tensor) const {
@@ -131,7 +125,7 @@ Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
     for (std::size_t i = out.findings.size(); i-- > 0;)
         out.first_finding[out.findings[i].tensor] = static_cast<int>(i);
     out.prefix = common_prefix(log.tensors);
-    out.counts = std::ranges::any_of(log.tensors, knows_what_is_lost);
+    out.unknown = without_lost_shares(log, request.recipe);
     out.ill = log.tensors.size() - static_cast<std::size_t>(std::ranges::count(out.first_finding, -1));
     return out;
 }

@@ -64,8 +64,8 @@ struct Diagnosis {
     std::vector<int> first_finding;    // of each tensor; -1: it has none
     std::int64_t bins = 1, bin = 1;    // of a lane: how many, and how many steps each
     std::size_t ill = 0;               // tensors with a finding
-    std::size_t prefix = 0;  // letters that all names begin with, up to a dot: 13 of "model.layers."
-    bool counts = false;     // the log has counters of binades or lost shares; false: only amaxes
+    std::size_t prefix = 0;   // letters that all names begin with, up to a dot: 13 of "model.layers."
+    std::size_t unknown = 0;  // tensors of which only the amax is known: without_lost_shares()
 
     const RunFinding* finding_of(std::size_t tensor) const;  // the first of a tensor; null: it has none
     std::string_view short_name(std::size_t tensor) const;   // without what all names begin with

@@ -122,19 +122,20 @@ std::string RunTab::file_name() const {
 }
 
 std::string RunTab::told() const {
-    if (!reads->log && !reads.busy()) return "";
     const int pct = static_cast<int>(100 * reads->progress.fraction());
-    if (reads.busy()) return fmt::format("{} % read", std::min(pct, 99));
     if (reads->cancelled) return fmt::format("stopped at {} %", pct);
-    return "read to the end";
+    if (reads.busy()) return fmt::format("{} % read", std::min(pct, 99));
+    return reads->log ? "read to the end" : "";
 }
 
 std::string RunTab::title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return reads.busy() ? "The log is being read" : "Open what a run wrote of its tensors";
     if (now.log->tensors.empty()) return "This log has no tensors";
-    if (now.findings.empty() && !now.counts)
-        return "No finding; how much becomes 0 is not known, because this log has only amaxes";
+    if (now.findings.empty() && now.unknown > 0)
+        return fmt::format("Nothing in the amaxes; of {} of {} tensors it is not known what becomes 0",
+                           group_thousands(static_cast<std::int64_t>(now.unknown)),
+                           group_thousands(std::ssize(now.log->tensors)));
     if (now.findings.empty())
         return fmt::format("Nothing: {0} of {0} tensors are well",
                            group_thousands(std::ssize(now.log->tensors)));
@@ -162,12 +163,12 @@ std::string RunTab::findings_title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return "";
     const std::string all = group_thousands(std::ssize(now.log->tensors));
-    if (now.findings.empty() && !now.counts)
-        return fmt::format("No findings in the amaxes of {} tensors", all);
-    if (now.findings.empty()) return fmt::format("No findings; {0} of {0} tensors are well", all);
-    return fmt::format("{} finding{}; {} of {} tensors are well", now.findings.size(),
-                       now.findings.size() == 1 ? "" : "s",
-                       group_thousands(static_cast<std::int64_t>(now.log->tensors.size() - now.ill)), all);
+    // Whether a tensor is well cannot be said where only its amax is known.
+    const char* const are = now.unknown > 0 ? "have none" : "are well";
+    if (now.findings.empty()) return fmt::format("No findings; {0} of {0} tensors {1}", all, are);
+    return fmt::format(
+        "{} finding{}; {} of {} tensors {}", now.findings.size(), now.findings.size() == 1 ? "" : "s",
+        group_thousands(static_cast<std::int64_t>(now.log->tensors.size() - now.ill)), all, are);
 }
 
 std::string RunTab::lane_words(std::size_t tensor) const {

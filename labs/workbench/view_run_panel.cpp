@@ -133,7 +133,7 @@ void RunView::draw_below(Context& c, float width) {
             ui::text_mid(c, {line.x0 + over, middle}, std::to_string(row.over), {Role::text}, kMono13,
                          Anchor::right);
         const bool ill = !row.from_above && row.worst_pct > lab_->params.run.lost_at_most;
-        const bool known = run().diagnoses->counts || (row.worst_pct > 0 && !row.from_above);
+        const bool known = run().diagnoses->unknown == 0 || (row.worst_pct > 0 && !row.from_above);
         const std::string pct =
             known ? (row.from_above ? "at most " : "") + bounds_text({row.worst_pct, row.worst_pct})
                   : "not known";

@@ -77,10 +77,9 @@ float RunView::draw_findings(Context& c, Rect area) {
         if (run().diagnoses->findings.empty())
             words = fmt::format("Under {} no tensor loses more than {} % in the mean, and all are finite.",
                                 run().recipe_words(), format_number(Thresholds{}.mean_lost));
-        if (!run().diagnoses->counts)
-            words =
-                "There are no counters of binades: what becomes 0 is known only where it is everything. The "
-                "hook "
+        if (run().diagnoses->unknown > 0)
+            words +=
+                " Without counters of binades it is known of a tensor only where everything becomes 0; "
                 "assets/hooks/fp8lab_hook.py counts.";
         return ui::paragraph(c, words, {area.x0, y, area.x1, area.y1});
     }
