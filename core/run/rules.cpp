@@ -192,13 +192,14 @@ std::optional<RuleVerdict> judge_headroom(const TensorEvidence& e) {
                       std::max(double{e.amax[i]} * double{e.replay.steps[i].scale}, kSmallest))));
     const double binades = median(free);
     double sum = 0, squares = 0;
-    for (std::size_t i = free.size() / 4; i < free.size(); ++i) {
+    const std::size_t begin = free.size() / 4;  // the scale settles before
+    for (std::size_t i = begin; i < free.size(); ++i) {
         sum += double{free[i]};
         squares += double{free[i]} * double{free[i]};
     }
-    const auto n = static_cast<double>(free.size() - free.size() / 4);
+    const auto n = static_cast<double>(free.size() - begin);
     const double spread = std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n)));
-    if (binades <= e.thresholds.headroom_binades || spread >= kSteadyHeadroom) return std::nullopt;
+    if (!(binades > e.thresholds.headroom_binades && spread < kSteadyHeadroom)) return std::nullopt;
     return RuleVerdict{0, fmt::format("{:.0f} binades stay free above the amax", binades), 0.2};
 }
 
