@@ -89,7 +89,7 @@ struct Workbench {
     std::string advice_title() const;
     std::string histogram_title() const;
     std::string note() const;  // assets/workbench_notes.json: what zeros mean in such a tensor; may be empty
-    // model_verify.cpp, against an original.
+    // Against an original.
     bool is_verified() const { return scans->original != nullptr; }
     const Verified* verified() const;  // the selected tensor; null: not compared, or not yet
     // Of the members of a row the first with a fault, else the one with the largest error; null: none is compared.

@@ -45,18 +45,15 @@ class WorkbenchView final : public table::TableView<Workbench> {
     void draw_heads(ui::Context& context, const std::vector<Column>& columns, Rect area, float y);
     void draw_row(ui::Context& context, const std::vector<Column>& columns, const TableRow& row, Rect line,
                   bool selected);
+    void draw_row_verified(ui::Context& context, const TableRow& row, Rect line);  // its second line
     void draw_foot(ui::Context& context, const std::vector<Column>& columns, Rect line);
     // view_tensor.cpp
     void draw_tensor(ui::Context& context, Rect area);
+    float draw_fault(ui::Context& context, Rect area);  // above the histogram; returns where it ends
     void draw_places(ui::Context& context, Rect area);
     void draw_values(ui::Context& context, std::vector<Figure> figures, Rect area, bool narrow);
     void draw_recipes(ui::Context& context, Rect area);
     void draw_recipe(ui::Context& context, std::size_t recipe, const RecipeColumns& at, Rect line);
-    // view_verify.cpp
-    void draw_compare_as(ui::Context& context);
-    void draw_row_verified(ui::Context& context, const TableRow& row, Rect line);  // its second line
-    float draw_fault(ui::Context& context, Rect area);  // above the histogram; returns where it ends
-    void draw_verified(ui::Context& context, float width);
     // view_browse.cpp: the folder at hand, under the file field that it is for.
     void draw_browser(ui::Context& context);
     void open(const std::filesystem::path& path);
@@ -71,6 +68,8 @@ class WorkbenchView final : public table::TableView<Workbench> {
     void draw_class(ui::Context& context);
     void draw_uses(ui::Context& context, float width);
     void draw_before(ui::Context& context, float width);
+    void draw_compare_as(ui::Context& context);
+    void draw_verified(ui::Context& context, float width);
     void draw_counts(ui::Context& context, float width);
 
     void choose(std::size_t table_row);

@@ -196,4 +196,41 @@ void WorkbenchView::draw_counts(Context& c, float width) {
     ui::advance(line);
 }
 
+void WorkbenchView::draw_compare_as(Context& c) {
+    if (lab_->params.compare.empty()) return;
+    static const std::array<std::string, 2> kLabels = {"earlier state", "original"};
+    int selected = lab_->params.compare_as == "original" ? 1 : 0;
+    const std::vector<Field> fields = lab_.fields();
+    const Field& field = *find_field(fields, "compare_as");
+    if (ui::withheld(c, field)) return;
+    if (ui::segmented(c, "compare_as", kLabels, selected))
+        set(fmt::format("compare_as={}", selected == 1 ? "original" : "earlier"));
+    ui::tooltip(c, "Which is", field.info.help);
+}
+
+void WorkbenchView::draw_verified(Context& c, float width) {
+    const Verified* const found = lab_->verified();
+    if (!found) return;
+    const fp8lab::Diagnosis& diagnosis = *found->diagnosis;
+    const std::vector<float> columns = {0.68F * width, 0.32F * width};
+    const auto row = [&](const char* words, double value) {
+        if (std::isnan(value)) return;
+        ui::table_row(
+            c,
+            std::array{ui::Cell{.text = words, .mono = false, .anchor = Anchor::left},
+                       ui::Cell{.text = std::isinf(value) ? "not finite" : screen_number(value, 3)}},
+            columns);
+    };
+    ui::table_row(
+        c,
+        std::array{
+            ui::Cell{.text = "Against the original", .mono = false, .strong = true, .anchor = Anchor::left},
+            ui::Cell{.text = "relative L2", .role = Role::muted, .mono = false}},
+        columns);
+    row("this tensor", diagnosis.rel_l2);
+    row("without the fault", diagnosis.mended);
+    row("usual, at most", diagnosis.limit);
+    ui::table_end(c, columns);
+}
+
 }  // namespace fp8lab::workbench

@@ -161,6 +161,15 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
     }
 }
 
+// Against an original: the second line of a row.
+void WorkbenchView::draw_row_verified(Context& c, const TableRow& row, Rect line) {
+    const Verified* const found = lab_->verified_of(row);
+    if (!found) return;
+    const bool fault = found->is_fault();
+    ui::text_mid(c, {line.x0, line.y0 + c.px(28)}, ui::cut_end(c, found->sentence(), kSans13, line.width()),
+                 {fault ? Role::warning : Role::muted}, kSans13);
+}
+
 // A tensor that only the second file has.
 void WorkbenchView::draw_missing(Context& c, Rect line, std::size_t index) {
     const float y = (line.y0 + line.y1) / 2;

@@ -50,6 +50,25 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
     draw_values(c, std::move(figures), left, narrow);
 }
 
+// Against an original: how near the tensor is to it, or its fault, above the histogram.
+float WorkbenchView::draw_fault(Context& c, Rect area) {
+    const std::string words = lab_->verified_words();
+    if (words.empty()) return area.y0;
+    const Verified* const found = lab_->verified();
+    const bool fault = found && found->is_fault();
+    const float indent = fault ? c.px(22) : 0;
+    const Font font = fault ? kBold13 : kSans13;
+    float y = area.y0;
+    if (fault) ui::alert(c, {area.x0 + c.px(7), y + c.px(9)}, {Role::warning});
+    for (const std::string_view line : ui::wrap_lines(c, words, font, area.width() - indent)) {
+        ui::text_mid(c, {area.x0 + indent, y + c.px(9)}, line, {fault ? Role::warning : Role::muted}, font);
+        y += ui::line_height(13) * c.scale;
+    }
+    const Rect all{area.x0, area.y0, area.x1, y};
+    ui::probe(c, "workbench.fault", all, {}, words);
+    return y + c.px(6);
+}
+
 // The histogram over where it loses, or over the change between two files.
 void WorkbenchView::draw_values(Context& c, std::vector<Figure> figures, Rect area, bool narrow) {
     area.y0 = draw_fault(c, area);
