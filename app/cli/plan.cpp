@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/backend/datasheet.h"
 #include "core/backend/recording.h"
@@ -179,8 +180,12 @@ void add_plan(CLI::App& app, Globals&) {
         "plan", "Products and FLOP of a training step of a published model, FP8 beside BF16");
     verb->add_option("config", arguments->config, "the model's config.json, - for stdin")->required();
     verb->add_option("--gpu", arguments->gpu, "h100 or h200: whose recorded times are taken")->required();
-    verb->add_option("--batch", arguments->step.batch, "sequences of a step")->required();
-    verb->add_option("--seq", arguments->step.tokens, "tokens of a sequence")->required();
+    verb->add_option("--batch", arguments->step.batch, "sequences of a step")
+        ->required()
+        ->check(whole("--batch", 1, plan::kMostTokens));
+    verb->add_option("--seq", arguments->step.tokens, "tokens of a sequence")
+        ->required()
+        ->check(whole("--seq", 1, plan::kMostTokens));
     verb->add_option("--recipe", arguments->step.recipe, "delayed, current, rowwise or block128");
     verb->add_flag("--full-attention", arguments->full_attention, "count attention without the causal mask");
     verb->add_option("--tokens-per-second", arguments->tokens_per_second, "of a run of your own: its MFU")

@@ -14,7 +14,6 @@
 namespace fp8lab::plan {
 namespace {
 
-constexpr double kMostTokens = 1 << 24;
 constexpr double kFar = 1;       // log2: a factor 2
 constexpr int kBlockRows = 128;  // of the rows of an expert under block128
 constexpr int kTestedHidden = 4096;

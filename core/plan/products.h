@@ -19,6 +19,8 @@
 
 namespace fp8lab::plan {
 
+inline constexpr int kMostTokens = 1 << 24;  // of a step
+
 struct StepSize {
     int batch = 1, tokens = 1;  // sequences, and tokens of each
     std::string recipe = {};    // one of grid_recipes()

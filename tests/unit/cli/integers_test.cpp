@@ -29,6 +29,7 @@ std::string call_of(const std::string& verb) {
     if (verb == "run") return "run L8 ";
     if (verb == "simulate") return "simulate --amax x ";
     if (verb == "watch") return "watch x ";
+    if (verb == "plan") return "plan x --gpu h100 --batch 1 --seq 1 ";
     if (verb == "screenshot") return "screenshot -o x ";
     if (verb == "cast") return "cast --to e4m3 -i x -o y ";
     return verb + " ";
