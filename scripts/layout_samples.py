@@ -404,7 +404,22 @@ def others():
     record("scales-alone", folder / files[W + "_scale"], {W + "_scale": "scale"})
 
 
+def shipped():
+    """assets/models/three-scales.safetensors: the same FP4 codes with a dividing and a multiplying global scale, and FP8."""
+    r = random.Random(1)
+    w = codes("F8_E4M3", [64, 128], 1)
+    w.data = bytes([0x7E]) + w.data[1:]  # 448
+    packed, _ = fp4([64, 128], 2, "U8")
+    packed.data = bytes([0x77]) + packed.data[1:]  # 6 and 6
+    blocks = Tensor("F8_E4M3", [64, 8], [0x7E] + [r.randrange(0x30, 0x70) for _ in range(511)])
+    write(OUT.parents[3] / "assets/models/three-scales.safetensors",
+          {"fp8.weight": w, "fp8.weight_scale_inv": floats([0.002], [1, 1]),
+           "ct.weight_packed": packed, "ct.weight_scale": blocks, "ct.weight_global_scale": floats([8960.0], [1]),
+           "mo.weight": packed, "mo.weight_scale": blocks, "mo.weight_scale_2": floats([1 / 8960.0], [])})
+
+
 if __name__ == "__main__":
+    shipped()
     fp8()
     four_and_six()
     fused()

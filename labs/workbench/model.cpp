@@ -43,7 +43,8 @@ std::vector<table::Part*> Workbench::parts() {
 
 std::string path_of(const std::string& file) {
     const std::string name = file.empty() ? std::string(kTrained) : file;
-    if (name == kTrained || name == kUntrained) return asset("models/" + name + ".safetensors").string();
+    if (name == kTrained || name == kUntrained || name == kScales)
+        return asset("models/" + name + ".safetensors").string();
     return name;
 }
 

@@ -21,6 +21,8 @@ namespace fp8lab::workbench {
 // The shipped samples, by the name that the fields `file` and `compare` take instead of a path. An empty `file` is the
 // trained one.
 inline constexpr std::string_view kTrained = "transformer-600", kUntrained = "transformer-0";
+// Codes with three conventions of their scales, for claim cards.
+inline constexpr std::string_view kScales = "three-scales";
 std::string path_of(const std::string& file);  // of a sample, or the text itself
 
 // The tabs of its stage, as the field `experiment` names them.

@@ -70,7 +70,8 @@ double Diagnosis::step_of(double at) const {
 }
 
 std::string RunTab::paths() const {
-    if (params_.run == kSampleRun) return asset("runs/" + std::string(kSampleRun) + ".jsonl").string();
+    if (params_.run == kSampleRun) return asset("runs/" + params_.run + ".jsonl").string();
+    if (params_.run == kInspectedRun) return asset("runs/" + params_.run + ".log").string();
     return params_.run;
 }
 

@@ -17,8 +17,9 @@
 
 namespace fp8lab::workbench {
 
-// The shipped run, by the name that the field `run` takes instead of a path.
-inline constexpr std::string_view kSampleRun = "tiny-swiglu";
+// The shipped runs, by the names that the field `run` takes instead of a path: a training of two SwiGLU blocks in
+// BF16, and of the same training two gradients as nvidia-dlfw-inspect writes them, with four decimals.
+inline constexpr std::string_view kSampleRun = "tiny-swiglu", kInspectedRun = "tiny-swiglu-inspect";
 // The recipe of the log where that casts to 8 bits, else delayed scaling.
 inline constexpr std::string_view kOwnRecipe = "own";
 

@@ -176,6 +176,9 @@ std::vector<MetricRow> RunTab::metrics() const {
     out.push_back(known_word("first_tensor", first ? first->name : "none"));
     out.push_back(known("first_step", first ? first->step : std::numeric_limits<double>::quiet_NaN()));
     out.push_back(known_word("first_cause", first ? first->cause : "none"));
+    const TensorPoint* const at = point();
+    out.push_back(
+        known("step_amax", at ? static_cast<double>(at->amax) : std::numeric_limits<double>::quiet_NaN()));
     for (std::size_t t = 0; t < now.lanes.size(); ++t) {
         const std::string& name = now.log->tensors[t].name();
         const Lane& lane = now.lanes[t];
