@@ -14,6 +14,7 @@ void add_decode(CLI::App& app, Globals& globals);
 void add_quantize(CLI::App& app, Globals& globals);
 void add_inspect(CLI::App& app, Globals& globals);
 void add_verify(CLI::App& app, Globals& globals);
+void add_convert(CLI::App& app, Globals& globals);
 void add_simulate(CLI::App& app, Globals& globals);
 void add_watch(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
@@ -30,10 +31,10 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,   add_list,    add_formats,    add_codes,    add_cast,   add_decode,
-        add_quantize, add_inspect, add_verify,     add_simulate, add_watch,  add_train,
-        add_generate, add_infer,   add_bench,      add_run,      add_memory, add_plan,
-        add_check,    add_report,  add_screenshot, add_validate,
+        add_doctor,   add_list,     add_formats, add_codes,      add_cast,     add_decode,
+        add_quantize, add_inspect,  add_convert, add_verify,     add_simulate, add_watch,
+        add_train,    add_generate, add_infer,   add_bench,      add_run,      add_memory,
+        add_plan,     add_check,    add_report,  add_screenshot, add_validate,
     };
     return kVerbs;
 }

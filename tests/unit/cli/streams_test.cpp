@@ -46,6 +46,8 @@ constexpr VerbCalls kCalls[] = {
      waits_for_reader},
     {"inspect", "inspect SCRATCH/values.npy --csv SCRATCH/out", "inspect SCRATCH/large.safetensors", works,
      "inspect: ", " of 8 tensors; what was measured is written"},
+    {"convert", "convert SCRATCH/large.safetensors --to bf16 -o SCRATCH/converted",
+     "convert SCRATCH/large.safetensors --to bf16 -o SCRATCH/converted", works},
     {"verify", "verify SCRATCH/values.npy",
      "verify SCRATCH/large.safetensors --against SCRATCH/large.safetensors", works},
     {"simulate", "simulate --amax SCRATCH/amax", "simulate --amax -", waits_for_input},

@@ -141,6 +141,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"stats", {"formats"}},
         {"scaling", {"stats"}},
         {"inspect", {"scaling", "tensors"}},
+        {"convert", {"scaling", "tensors"}},
         {"verify", {"inspect"}},
         {"figure", {"base"}},
         {"lesson", {"figure", "files"}},

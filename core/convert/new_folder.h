@@ -1,0 +1,53 @@
+// A folder that gets its name only when it is complete: until then it is a hidden one beside it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fp8lab {
+
+class NewFolder {
+  public:
+    // Throws usage_error(option, ...): there is something of that name; Error{failed}: the folder above it is not there or
+    // cannot be written.
+    NewFolder(const std::string& option, std::filesystem::path path);
+    ~NewFolder();  // without keep() nothing is left
+    NewFolder(const NewFolder&) = delete;
+    NewFolder& operator=(const NewFolder&) = delete;
+
+    const std::filesystem::path& path() const { return hidden_; }  // where its files are written
+    // Throws Error{failed} where the disk has less room than so many bytes.
+    void require_room(std::uint64_t bytes) const;
+    void keep();  // throws Error{failed}, also where something took the name meanwhile
+
+  private:
+    std::filesystem::path path_, hidden_;
+    bool kept_ = false;
+};
+
+// A file of a known size whose parts are written in any order, by several threads at a time.
+class PlacedFile {
+  public:
+    explicit PlacedFile(std::filesystem::path path);
+    ~PlacedFile();
+    PlacedFile(const PlacedFile&) = delete;
+    PlacedFile& operator=(const PlacedFile&) = delete;
+
+    // Throws Error{failed} with path and reason.
+    void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
+    // Asks between its parts (core/threads/ask.h). Before it the system need not have written anything, which makes
+    // removing quick.
+    void sync(std::uint64_t size) const;
+
+  private:
+    [[noreturn]] void fail(int error_number) const;
+
+    std::filesystem::path path_;
+    int fd_ = -1;
+};
+
+}  // namespace fp8lab
