@@ -87,6 +87,33 @@ Verdict before_and_after(const Trail& trail, const Prediction*) {
                             least <= -3}}};
 }
 
+// ---- W.5
+// The first choice under that name; empty: none yet.
+std::string first_choice(const Trail& trail, std::string_view name) {
+    for (const Step& step : trail.steps)
+        for (const Event& event : step.events)
+            if (event.kind == Event::Kind::answer && event.name == name) return event.value;
+    return {};
+}
+
+Verdict which_fault(const Trail& trail, const Prediction*) {
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kRight = {
+        {{"fault_1", "global scale inverse"},
+         {"fault_2", "nibbles swapped"},
+         {"fault_3", "transposed"},
+         {"fault_4", "scale lost"},
+         {"fault_5", "scale inverse"},
+         {"fault_6", "byte as a number"}}};
+    constexpr std::int64_t kEnough = 5;
+    const auto right = std::ranges::count_if(
+        kRight, [&](const auto& each) { return first_choice(trail, each.first) == each.second; });
+    const bool six = trail.now().text("file") == kFaulty;
+    return measured(
+        {.conditions = {{"5 of 6 first choices are right", {fmt::format("{} of 6", right)}, right >= kEnough},
+                        {"the six files are open", {}, six}}},
+        2);
+}
+
 // ---- W.6
 bool is_sample_run(const State& now) { return now.text("run") == kSampleRun; }
 
@@ -120,10 +147,13 @@ Verdict before_the_loss(const Trail& trail, const Prediction*) {
 }  // namespace
 
 std::span<const NamedJudge> Workbench::judges() {
-    static constexpr std::array kJudges = {
-        NamedJudge{"fewest_bits", fewest_bits}, NamedJudge{"zeros_without_loss", zeros_without_loss},
-        NamedJudge{"upwards", upwards},         NamedJudge{"before_and_after", before_and_after},
-        NamedJudge{"how_long", how_long},       NamedJudge{"before_the_loss", before_the_loss}};
+    static constexpr std::array kJudges = {NamedJudge{"fewest_bits", fewest_bits},
+                                           NamedJudge{"zeros_without_loss", zeros_without_loss},
+                                           NamedJudge{"upwards", upwards},
+                                           NamedJudge{"before_and_after", before_and_after},
+                                           NamedJudge{"which_fault", which_fault},
+                                           NamedJudge{"how_long", how_long},
+                                           NamedJudge{"before_the_loss", before_the_loss}};
     return kJudges;
 }
 

@@ -45,7 +45,11 @@ std::string path_of(const std::string& file) {
     const std::string name = file.empty() ? std::string(kTrained) : file;
     if (name == kTrained || name == kUntrained || name == kScales)
         return asset("models/" + name + ".safetensors").string();
-    return name;
+    if (name != kFaulty) return name;
+    std::string out;
+    for (int i = 1; i <= 6; ++i)
+        out += (i == 1 ? "" : "\n") + asset(fmt::format("models/fault-{}.safetensors", i)).string();
+    return out;
 }
 
 std::string percent_text(double pct) {
@@ -95,7 +99,7 @@ void Workbench::make_tables() {
     not_finite = 0;
     for (const TableRow& each : list) not_finite += each.not_finite;
     sort_list();
-    if (is_verified()) put_faults_first();
+    if (tells_faults()) put_faults_first();
     counts = tally(scanned().rows, scanned().recipes.size(), params.demands());
     const ScanRow* const now = row();
     advice = now ? recommend(*now, scanned().recipes, params.demands()) : Recommendation{};
@@ -213,7 +217,8 @@ std::string Workbench::title() const {
         return fmt::format("No tensor of floats: {}", some_names(dtypes, quote_from));
     }
     if (list.empty()) return "No tensor is called that";
-    if (is_verified()) return verified_title();
+    if (tells_faults()) return verified_title();
+    if (is_verified()) return "Which fault does each tensor have?";
     const auto count = [&](const char* id) { return counts.losing[*find_recipe(id)]; };
     const auto words = [](int n) { return n == 0 ? std::string("none") : std::to_string(n); };
     return fmt::format("Unscaled, {} of {} tensors lose more than {} %; with one scale {}, in MXFP8 {}",

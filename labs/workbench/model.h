@@ -21,9 +21,11 @@ namespace fp8lab::workbench {
 // The shipped samples, by the name that the fields `file` and `compare` take instead of a path. An empty `file` is the
 // trained one.
 inline constexpr std::string_view kTrained = "transformer-600", kUntrained = "transformer-0";
+// Six small files, each a weight of the trained sample in a published layout with one fault: fault-1 to fault-6.
+inline constexpr std::string_view kFaulty = "six-faults";
 // Codes with three conventions of their scales, for claim cards.
 inline constexpr std::string_view kScales = "three-scales";
-std::string path_of(const std::string& file);  // of a sample, or the text itself
+std::string path_of(const std::string& file);  // of a sample, one per line, or the text itself
 
 // The tabs of its stage, as the field `experiment` names them.
 inline constexpr std::string_view kTensors = "tensors", kRun = "run";
@@ -45,7 +47,8 @@ struct Params {
     std::string order =
         "underflow";  // a column: name, amax, least, binades, underflow (of current), or a recipe
     bool ascending = false;
-    bool covered = false;  // exercises: only the chosen line of the table of recipes is shown, and no finding
+    bool covered =
+        false;  // exercises: only the chosen line of the table of recipes is shown, no finding, no fault
     std::string experiment{kTensors};  // which of the two tabs is on the stage
     RunParams run;
 
@@ -93,6 +96,7 @@ struct Workbench {
     std::string note() const;  // assets/workbench_notes.json: what zeros mean in such a tensor; may be empty
     // Against an original.
     bool is_verified() const { return scans->original != nullptr; }
+    bool tells_faults() const { return is_verified() && !params.covered; }
     const Verified* verified() const;  // the selected tensor; null: not compared, or not yet
     // Of the members of a row the first with a fault, else the one with the largest error; null: none is compared.
     const Verified* verified_of(const TableRow& row) const;

@@ -142,12 +142,14 @@ std::vector<Row> stage_rows(Params& p) {
                  .hidden = true,
                  .looks = true},
                 &p.ascending)},
-        {toggle({.name = "covered",
-                 .label = "Cover the recipes",
-                 .help = "Only the chosen line of the table of recipes is shown, and no finding of a run.",
-                 .hidden = true,
-                 .looks = true},
-                &p.covered)},
+        {toggle(
+            {.name = "covered",
+             .label = "Cover the recipes",
+             .help =
+                 "Only the chosen line of the table of recipes is shown, no finding of a run, and no fault.",
+             .hidden = true,
+             .looks = true},
+            &p.covered)},
     };
 }
 

@@ -254,7 +254,7 @@ std::string Workbench::verified_title() const {
 
 std::string Workbench::verified_words() const {
     const ScanRow* const now = row();
-    if (!is_verified() || !now) return {};
+    if (!tells_faults() || !now) return {};
     const Verified* const found = verified();
     if (!found)
         return scans->done && scanned().store->tensors()[now->tensor].is_judged(true)

@@ -171,7 +171,8 @@ std::vector<std::pair<std::string, std::string>> WorkbenchView::status() const {
     if (const ScaleHealth& scales = row->summary.scales; !scales.is_usual())
         as += fmt::format(" ({})", scales.words());
     std::vector<std::pair<std::string, std::string>> out = {{"tensor", tensor.name}, {"as", as}};
-    if (const Verified* const found = lab_->verified()) out.emplace_back("against", found->sentence());
+    if (const Verified* const found = lab_->verified(); found && lab_->tells_faults())
+        out.emplace_back("against", found->sentence());
     return out;
 }
 

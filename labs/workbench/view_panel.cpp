@@ -29,6 +29,8 @@ Menu menu_of(const std::string& now, std::string_view field) {
     } else {
         menu.values.insert(menu.values.end(), {std::string(kTrained), std::string(kUntrained)});
         menu.labels.insert(menu.labels.end(), {"sample, after 600 steps", "sample, before training"});
+        if (field == "file")
+            menu.values.emplace_back(kFaulty), menu.labels.emplace_back("sample: six faulty files");
     }
     const auto found = std::ranges::find(menu.values, now);
     if (found == menu.values.end()) {
@@ -210,7 +212,7 @@ void WorkbenchView::draw_compare_as(Context& c) {
 
 void WorkbenchView::draw_verified(Context& c, float width) {
     const Verified* const found = lab_->verified();
-    if (!found) return;
+    if (!found || !lab_->tells_faults()) return;
     const fp8lab::Diagnosis& diagnosis = *found->diagnosis;
     const std::vector<float> columns = {0.68F * width, 0.32F * width};
     const auto row = [&](const char* words, double value) {

@@ -105,7 +105,7 @@ std::string shape_words(std::string shape) {
 }  // namespace
 
 float WorkbenchView::row_height() const {
-    return lab_->scanned().before || lab_->is_verified() ? kTwoLines : kRowHeight;
+    return lab_->scanned().before || lab_->tells_faults() ? kTwoLines : kRowHeight;
 }
 
 void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, const TableRow& row, Rect line,
@@ -113,7 +113,7 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
     const ScanRow& worst = lab_->scanned().rows[row.worst];
     const bool compared = lab_->scanned().before != nullptr,
                known = row.summarised && worst.not_scanned.empty();
-    const bool two_lines = compared || lab_->verified_of(row) != nullptr;
+    const bool two_lines = compared || (lab_->tells_faults() && lab_->verified_of(row) != nullptr);
     const float middle = (line.y0 + line.y1) / 2, y = two_lines ? line.y0 + c.px(12) : middle,
                 below = line.y0 + c.px(28);
     const double limit = lab_->params.max_underflow;
@@ -164,7 +164,7 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
 // Against an original: the second line of a row.
 void WorkbenchView::draw_row_verified(Context& c, const TableRow& row, Rect line) {
     const Verified* const found = lab_->verified_of(row);
-    if (!found) return;
+    if (!found || !lab_->tells_faults()) return;
     const bool fault = found->is_fault();
     ui::text_mid(c, {line.x0, line.y0 + c.px(28)}, ui::cut_end(c, found->sentence(), kSans13, line.width()),
                  {fault ? Role::warning : Role::muted}, kSans13);

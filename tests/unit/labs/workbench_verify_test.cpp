@@ -2,10 +2,14 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "core/base/error.h"
+#include "core/files/bounded_file.h"
+#include "core/files/files.h"
 #include "labs/set_fields.h"
 #include "labs/workbench/model.h"
+#include "tests/samples/shipped_faults.h"
 #include "tests/scratch.h"
 #include "tests/unit/verify/faulty_files.h"
 
@@ -101,4 +105,31 @@ TEST_CASE("the Workbench: the second file is an earlier state unless it is calle
     // Two samples that share no tensor's name and shape with the file.
     set_all(lab, {"compare=transformer-0"});
     CHECK(lab->title() == "The original has none of these tensors, by name and shape");
+}
+
+TEST_CASE("the Workbench's six faulty files are what their maker makes, and each has its own fault") {
+    const TensorStore sample(path_of(std::string(kTrained)));
+    const Scratch scratch;
+    WorkbenchLab lab;
+    set_all(lab, {"file=six-faults", "compare=transformer-600", "compare_as=original"});
+    CHECK(metric(lab, "faults").first == 6);
+    std::set<std::string> words;
+    for (const faulty::ShippedFault& each : faulty::shipped_faults(sample)) {
+        CAPTURE(each.file);
+        faulty::write_tensors(scratch.path / "made.safetensors", each.content);
+        const auto bytes_of = [](const std::filesystem::path& path) {
+            return read_bounded(path, std::size_t{1} << 20);
+        };
+        CHECK(bytes_of(scratch.path / "made.safetensors") ==
+              bytes_of(asset("models/" + each.file + ".safetensors")));
+        set_all(lab, {"tensor=" + each.file + "/" + each.tensor});
+        REQUIRE(lab->verified() != nullptr);
+        CHECK(lab->verified()->diagnosis->words == each.words);
+        words.insert(each.words);
+    }
+    CHECK(words.size() == 6);
+    // Covered, nothing tells them.
+    set_all(lab, {"covered=true"});
+    CHECK(lab->verified_words().empty());
+    CHECK(lab->title() == "Which fault does each tensor have?");
 }
