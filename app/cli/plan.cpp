@@ -2,7 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
@@ -10,6 +13,7 @@
 #include "core/backend/recording.h"
 #include "core/base/error.h"
 #include "core/base/match.h"
+#include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/plan/flop.h"
@@ -22,7 +26,7 @@ struct PlanArguments {
     std::string config, gpu;
     plan::StepSize step{.recipe = "delayed"};
     bool full_attention = false, json = false;
-    double tokens_per_second = 0, peak = 0;  // 0: not given; the GPU's
+    std::optional<double> tokens_per_second, peak;  // none: not told; the GPU's
 };
 
 // All that is said of a model on a GPU.
@@ -34,7 +38,8 @@ struct Planned {
     double peak = 0, mfu = 0;  // TFLOP/s; 0: no tokens per second were given
 };
 
-const Recording& recording(const std::string& id) {
+const Recording& recording(std::string id) {
+    std::ranges::transform(id, id.begin(), [](unsigned char c) { return std::tolower(c); });
     const auto all = shipped();
     if (!all->problem.empty()) throw input_error("recordings", all->problem);
     if (const Recording* found = all->find(id)) return *found;
@@ -43,17 +48,24 @@ const Recording& recording(const std::string& id) {
 
 Planned planned(const PlanArguments& arguments) {
     const Recording& gpu = recording(arguments.gpu);
+    for (const auto& [option, value] :
+         {std::pair("--tokens-per-second", arguments.tokens_per_second), std::pair("--peak", arguments.peak)})
+        if (value && !(*value > 0 && std::isfinite(*value)))
+            throw usage_error(option, "must be finite and above 0");
     const std::string text = read_bounded(arguments.config, kLargestDocument, Pipes::read);
-    Planned out{.gpu = gpu, .model = plan::read_model_size(text, arguments.config)};
+    Planned out{.gpu = gpu,
+                .model = plan::read_model_size(text, arguments.config == "-" ? "stdin" : arguments.config)};
     out.step = plan::step_products(out.model, arguments.step, gpu);
     out.flop = plan::training_flop(out.model, arguments.step.tokens, !arguments.full_attention);
     const Datasheet* sheet = datasheet(gpu.gpu);
-    out.peak = arguments.peak > 0 ? arguments.peak : sheet ? sheet->bf16 : 0;
+    out.peak = arguments.peak.value_or(sheet ? sheet->bf16 : 0);
     if (out.peak <= 0)
         throw usage_error("--peak", fmt::format("is needed: the peak of {} is not known", gpu.gpu));
-    if (arguments.tokens_per_second > 0) out.mfu = plan::mfu(out.flop, arguments.tokens_per_second, out.peak);
+    if (arguments.tokens_per_second) out.mfu = plan::mfu(out.flop, *arguments.tokens_per_second, out.peak);
     return out;
 }
+
+std::string milliseconds(double ms) { return ms < 100 ? format_number(ms, 3) : fmt::format("{:.0f}", ms); }
 
 std::string product_rows(const Planned& plan) {
     constexpr auto kRow = "{:<16} {:<6} {:>8} {:>8} {:>8} {:>7} {:>9} {:>9} {:>6}  {}\n";
@@ -61,10 +73,9 @@ std::string product_rows(const Planned& plan) {
         fmt::format(kRow, "linear", "", "M", "N", "K", "times", "BF16 ms", "FP8 ms", "faster", "as recorded");
     bool far = false;
     for (const plan::StepProduct& p : plan.step.products) {
-        out +=
-            fmt::format(kRow, p.linear, p.product, p.m, p.n, p.k, p.count, fmt::format("{:.3f}", p.bf16_ms),
-                        fmt::format("{:.3f}", p.fp8_ms), fmt::format("{:.2f}", p.speedup()),
-                        fmt::format("M {}, w {} x {}{}", p.near_m, p.near_n, p.near_k, p.far ? " *" : ""));
+        out += fmt::format(kRow, p.linear, p.product, p.m, p.n, p.k, p.count, format_number(p.bf16_ms, 3),
+                           format_number(p.fp8_ms, 3), fmt::format("{:.2f}", p.speedup()),
+                           fmt::format("M {}, w {} x {}{}", p.near_m, p.near_n, p.near_k, p.far ? " *" : ""));
         far |= p.far;
     }
     if (far)
@@ -74,12 +85,18 @@ std::string product_rows(const Planned& plan) {
 
 std::string step_lines(const Planned& plan, const std::string& recipe) {
     const plan::StepProducts& step = plan.step;
-    std::string out = fmt::format(
-        "products of a step: FP8 ({}) takes {:.3f} of the time of BF16, +-{:.0f} %: it is {:.2f} times as "
-        "fast ({:.2f} to {:.2f})\n"
-        "about {:.3g} ms in BF16 and {:.3g} ms in FP8, which may be off by 22 %\n",
-        recipe, step.ratio(), 100 * step.error, step.speedup(), step.least_speedup(), step.most_speedup(),
-        step.bf16_ms, step.fp8_ms);
+    std::string out =
+        fmt::format("products of a step: FP8 ({}) takes {:.3f} of the time of BF16", recipe, step.ratio());
+    out += step.far_share > plan::kMostFar
+               ? fmt::format(
+                     ": it is {:.2f} times as fast, and how far that is off is not known: {:.0f} % of the "
+                     "time is in "
+                     "products with a *\n",
+                     step.speedup(), 100 * step.far_share)
+               : fmt::format(", +-{:.0f} %: it is {:.2f} times as fast ({:.2f} to {:.2f})\n",
+                             100 * step.error, step.speedup(), step.least_speedup(), step.most_speedup());
+    out += fmt::format("about {} ms in BF16 and {} ms in FP8, which may be off by 22 %\n",
+                       milliseconds(step.bf16_ms), milliseconds(step.fp8_ms));
     for (const plan::StepParts& parts : step.parts)
         out += fmt::format(
             "a step of recorded blocks ({}, M {}): products are {:.0f} % of it in BF16, FP8 makes it {:.2f} "
@@ -107,7 +124,7 @@ std::string flop_lines(const Planned& plan, const PlanArguments& arguments) {
         arguments.full_attention ? "without a mask" : "causal", plan.flop.all() / 1e9);
     if (plan.mfu > 0)
         out += fmt::format("MFU at {:.0f} tokens/s: {:.1f} % of {:.0f} TFLOP/s, dense\n",
-                           arguments.tokens_per_second, 100 * plan.mfu, plan.peak);
+                           *arguments.tokens_per_second, 100 * plan.mfu, plan.peak);
     else
         out += fmt::format("MFU 100 % of {:.0f} TFLOP/s, dense: {:.0f} tokens/s\n", plan.peak,
                            plan.peak * 1e12 / plan.flop.all());
@@ -148,7 +165,9 @@ nlohmann::json plan_json(const Planned& plan, const PlanArguments& arguments) {
     out["bf16_ms"] = plan.step.bf16_ms;
     out["fp8_ms"] = plan.step.fp8_ms;
     out["ratio"] = plan.step.ratio();
-    out["ratio_error"] = plan.step.error;
+    out["ratio_error"] =
+        plan.step.far_share > plan::kMostFar ? nlohmann::json() : nlohmann::json(plan.step.error);
+    out["far_share"] = plan.step.far_share;
     out["speedup"] = plan.step.speedup();
     out["blocks"] = nlohmann::json::array();
     for (const plan::StepParts& parts : plan.step.parts)
@@ -188,10 +207,8 @@ void add_plan(CLI::App& app, Globals&) {
         ->check(whole("--seq", 1, plan::kMostTokens));
     verb->add_option("--recipe", arguments->step.recipe, "delayed, current, rowwise or block128");
     verb->add_flag("--full-attention", arguments->full_attention, "count attention without the causal mask");
-    verb->add_option("--tokens-per-second", arguments->tokens_per_second, "of a run of your own: its MFU")
-        ->check(CLI::PositiveNumber);
-    verb->add_option("--peak", arguments->peak, "dense peak in TFLOP/s; left out, that of the GPU in BF16")
-        ->check(CLI::PositiveNumber);
+    verb->add_option("--tokens-per-second", arguments->tokens_per_second, "of a run of your own: its MFU");
+    verb->add_option("--peak", arguments->peak, "dense peak in TFLOP/s; left out, that of the GPU in BF16");
     verb->add_flag("--json", arguments->json, "as JSON");
     verb->callback([arguments] { run_plan(*arguments); });
 }

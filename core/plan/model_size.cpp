@@ -137,7 +137,7 @@ class Counting {
                   shared = of.shared.empty() ? 0 : config_.maybe({of.shared}, 0).value_or(0);
         if (chosen > count)
             config_.refuse(fmt::format("'num_experts_per_tok' is {}, there are {} experts", chosen, count));
-        const int dense_first = of.dense_first.empty() ? 0 : config_.number({of.dense_first}, 0);
+        const int dense_first = of.dense_first.empty() ? 0 : config_.number({of.dense_first}, 0, out_.layers);
         int sparse = 0;
         for (int i = 0; i < out_.layers; ++i)
             if (i >= dense_first && has_experts(i)) ++sparse;

@@ -14,7 +14,8 @@
 namespace fp8lab::plan {
 namespace {
 
-constexpr double kFar = 1;       // log2: a factor 2
+constexpr double kFar = 1;  // log2: a factor 2
+constexpr int kMultiple = padded_to_16(1);
 constexpr int kBlockRows = 128;  // of the rows of an expert under block128
 constexpr int kTestedHidden = 4096;
 constexpr double kErrorThere = 0.08, kErrorElsewhere = 0.12;
@@ -38,10 +39,14 @@ const GridPoint* nearest(const GemmGrid& grid, std::string_view product, std::st
 
 double rows_of(const Linear& linear, const StepSize& step) {
     const double tokens = 1.0 * step.batch * step.tokens;
-    if (linear.experts == 1) return tokens;
     const double each = std::ceil(tokens * linear.chosen / linear.experts);
-    const int to = step.recipe == "block128" ? kBlockRows : padded_to_16(1);
+    const int to = linear.experts > 1 && step.recipe == "block128" ? kBlockRows : kMultiple;
     return std::ceil(each / to) * to;
+}
+
+double launches_of(const Linear& linear, const StepSize& step) {
+    const double busy = std::min<double>(linear.experts, 1.0 * step.batch * step.tokens * linear.chosen);
+    return linear.layers * busy;
 }
 
 void require(const StepSize& step, const Recording& gpu) {
@@ -67,12 +72,19 @@ StepProduct product_of(const Linear& linear, std::string_view product, double to
     if (product == "dgrad") out.m = tokens, out.n = linear.in, out.k = linear.out;
     if (product == "wgrad") out.m = linear.out, out.n = linear.in, out.k = tokens;
     const double flop = 2 * tokens * weights;
-    out.count = 1.0 * linear.layers * linear.experts;
     out.bf16_ms = flop / bf16->flop() * bf16->median_ms;
     out.fp8_ms = flop / fp8->flop() * fp8->median_ms;
     out.near_m = fp8->m, out.near_n = fp8->n, out.near_k = fp8->k;
     out.far = log2_between(fp8->m, tokens) > kFar || log2_between(1.0 * fp8->n * fp8->k, weights) > kFar;
     return out;
+}
+
+void require_multiples(const ModelSize& model, const Linear& linear) {
+    for (const double size : {linear.out, linear.in})
+        if (std::fmod(size, kMultiple) != 0)
+            throw input_error(model.model_type,
+                              fmt::format("{} has weights {} x {}: FP8 GEMMs need multiples of {}",
+                                          linear.name, linear.out, linear.in, kMultiple));
 }
 
 std::vector<StepParts> parts_of(const ModelSize& model, const StepSize& step, const Recording& gpu,
@@ -105,13 +117,18 @@ StepProducts step_products(const ModelSize& model, const StepSize& step, const R
     require(step, gpu);
     StepProducts out;
     out.error = ratio_error(model.hidden);
-    for (const Linear& linear : model.linears)
+    for (const Linear& linear : model.linears) {
+        require_multiples(model, linear);
         for (const std::string_view product : kGridProducts) {
             out.products.push_back(product_of(linear, product, rows_of(linear, step), step.recipe, gpu));
-            const StepProduct& row = out.products.back();
+            StepProduct& row = out.products.back();
+            row.count = launches_of(linear, step);
+            if (row.far) out.far_share += row.count * row.bf16_ms;
             out.bf16_ms += row.count * row.bf16_ms;
             out.fp8_ms += row.count * row.fp8_ms;
         }
+    }
+    out.far_share /= out.bf16_ms;
     out.parts = parts_of(model, step, gpu, out.ratio());
     return out;
 }

@@ -1,7 +1,8 @@
 // The products of a training step of a published model, with times from the grid of a recorded GPU (core/backend/gemm_grid.h).
 //
 // A linear layer w (out, in) with M tokens has three: fprop M x out x in, dgrad M x in x out, wgrad out x in x M. An expert has
-// M = tokens x chosen / experts rows, as if the router shared them out evenly, padded to 16 (block128: to 128).
+// M = tokens x chosen / experts rows, as if the router shared them out evenly; with fewer tokens than experts some have none. M
+// is padded to 16, which FP8 needs, that of an expert under block128 to 128.
 //
 // The time of a product is its FLOP at the rate of the nearest recorded layer, where the distance is
 // |log2(M / M')| + |log2(out in / out' in')|. Held against the 20 recorded arms of `bench blocks`, the milliseconds are off by
@@ -48,7 +49,8 @@ struct StepParts {
 struct StepProducts {
     std::vector<StepProduct> products = {};
     double bf16_ms = 0, fp8_ms = 0;  // sums over the step
-    double error = 0;                // of ratio(): 0.08 is 8 %
+    double far_share = 0;  // of the time in BF16 that products take which are far from recorded ones
+    double error = 0;      // of ratio(): 0.08 is 8 %
     std::vector<StepParts> parts =
         {};  // none: no blocks with this recipe were recorded within a factor 2 of d and M, or it has experts
     double ratio() const { return fp8_ms / bf16_ms; }
@@ -57,10 +59,12 @@ struct StepProducts {
     double most_speedup() const { return speedup() / (1 - error); }
 };
 
+// Above this share the error is not told: it was not tested so far away.
+inline constexpr double kMostFar = 0.1;
 double ratio_error(int hidden);
 
 // Throws usage_error: the recipe is none of grid_recipes(), batch or tokens are below 1 or give more than 2^24 tokens, the
-// recording has no grid.
+// recording has no grid. Throws input_error(model_type): a weight whose sizes are no multiples of 16, which FP8 GEMMs need.
 StepProducts step_products(const ModelSize& model, const StepSize& step, const Recording& gpu);
 
 }  // namespace fp8lab::plan

@@ -112,6 +112,10 @@ TEST_CASE("a recorded product has the recorded time, and what is far away says s
     CHECK(up->bf16_ms == doctest::Approx(gpu.grid->point("fprop", 2048, 16384, 4096, "bf16")->median_ms));
     CHECK(up->fp8_ms == doctest::Approx(gpu.grid->point("fprop", 2048, 16384, 4096, "row")->median_ms));
     CHECK(step.error == 0.08);
+    CHECK(step.far_share == 0);
+    CHECK(step_products(config(64, 256), {1, 2048, "delayed"}, gpu).far_share == 1);
+    CHECK_THROWS_WITH_AS(step_products(config(72, 256), {1, 64, "delayed"}, gpu),
+                         doctest::Contains("multiples of 16"), Error);
     for (const StepProduct& p : step_products(config(64, 256), {1, 2048, "delayed"}, gpu).products)
         CHECK(p.far);
     CHECK(step_products(config(64, 256), {1, 2048, "delayed"}, gpu).parts.empty());
@@ -128,6 +132,11 @@ TEST_CASE("rows of an expert are padded, to 128 for blocks, and no step is told 
     CHECK(rows(8200, "delayed") == 528);
     CHECK(rows(8200, "block128") == 640);
     CHECK(rows(1, "current") == 16);
+    // One token goes to 8 of the 128 experts of each of 48 layers: the others do nothing.
+    const StepProducts one = step_products(moe, {1, 1, "delayed"}, recorded("h200"));
+    const auto expert = std::ranges::find(one.products, std::string("expert gate_up"), &StepProduct::linear);
+    CHECK(expert->count == 48 * 8);
+    CHECK(one.products[0].m == 16);
 }
 
 TEST_CASE("FLOP of a token: Llama 3.1 8B at 8,192 tokens, with and without the causal mask") {
