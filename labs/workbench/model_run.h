@@ -152,10 +152,12 @@ class RunTab {
     RunReads reads{[this] { return RunRequest{paths(), {params_.arm, params_.rank}}; }};
     table::Computed<DiagnosisRequest, Diagnosis> diagnoses{"", [this] { return diagnosis_request(); },
                                                            diagnose};
+    // Six replays of the whole run: once it is read.
     table::Computed<UnderRequest, std::vector<UnderRecipe>> unders{
         "",
         [this] {
-            return reads->log ? std::optional(UnderRequest{reads->log, params_.lost_at_most}) : std::nullopt;
+            const bool wanted = reads->log && reads->done;
+            return wanted ? std::optional(UnderRequest{reads->log, params_.lost_at_most}) : std::nullopt;
         },
         [](const UnderRequest& request) {
             return under_recipes(*request.log, {.lost_at_most = request.lost_at_most});

@@ -43,7 +43,8 @@ void RunReads::refresh(bool, bool) {
     }
     const std::lock_guard lock{mutex_};
     if (!newest_) return;
-    if (!newest_->log && !newest_->problem.empty()) newest_->log = state_.log;  // nothing of it could be read
+    // Nothing of it is there yet, or nothing could be read: what was shown stays.
+    if (!newest_->log && (!newest_->done || !newest_->problem.empty())) newest_->log = state_.log;
     state_ = std::move(*std::exchange(newest_, std::nullopt));
 }
 
@@ -58,7 +59,9 @@ void RunReads::start(const RunRequest& request) {
     stop();
     state_.problem.clear();
     state_.done = state_.cancelled = false;
+    state_.progress = reader->progress();
     running_ = true;
+    dropped_ = false;
     if (!in_window_) return work(*reader, {});
     worker_ = std::jthread([this, reader](const std::stop_token& token) {
         lower_priority();
@@ -70,6 +73,7 @@ void RunReads::start(const RunRequest& request) {
 void RunReads::cancel() { worker_.request_stop(); }
 
 void RunReads::stop() {
+    dropped_ = true;
     worker_.request_stop();
     if (worker_.joinable()) worker_.join();
     running_ = false;
@@ -78,27 +82,30 @@ void RunReads::stop() {
 }
 
 void RunReads::work(RunReader& reader, const std::stop_token& token) {
-    // A state is a copy of the log. So that copies take a tenth of the time at most, the next one waits.
+    // A state with rows is a copy of the log, and everything is computed of it. So the next one comes when the log is
+    // twice as long: all of them together cost as much as the last.
+    std::uint64_t next_bytes = 0;
     RunClock::time_point next{};
-    const auto show = [&](const ReadProgress&) {
-        const auto start = RunClock::now();
-        if (!in_window_ || start < next) return;
-        publish(reader, false, false);
-        const auto copied = RunClock::now() - start;
-        next = RunClock::now() + std::max<RunClock::duration>(10 * copied, std::chrono::milliseconds(250));
+    const auto show = [&](const ReadProgress& at) {
+        if (!in_window_) return;
+        const bool rows = at.bytes_read >= next_bytes && RunClock::now() >= next;
+        publish(reader, {.rows = rows});
+        if (!rows) return;
+        next_bytes = 2 * at.bytes_read;
+        next = RunClock::now() + std::chrono::seconds(1);
     };
     const AskBetween ask([&] {
         if (token.stop_requested() || interrupted()) throw Cancelled();
     });
     try {
         reader.read(show);
-        publish(reader, true, false);
+        publish(reader, {.done = true});
     } catch (const Cancelled&) {
-        publish(reader, true, true);
+        if (!dropped_) publish(reader, {.done = true, .cancelled = true});
     } catch (const Error& error) {
         running_ = false;
         if (!in_window_) throw;
-        publish(reader, true, false, error.what());
+        publish(reader, {.done = true, .problem = error.what()});
     }
     running_ = false;
     if (wake_) wake_();
@@ -120,27 +127,29 @@ void RunReads::follow(RunReader& reader, const std::stop_token& token) {
             const std::uint64_t before = reader.progress().bytes_read;
             reader.read();
             if (reader.progress().bytes_read == before) continue;
-            publish(reader, true, false);
+            publish(reader, {.done = true});
             if (wake_) wake_();
         }
     } catch (const Cancelled&) {
         return;
     } catch (const Error& error) {
-        publish(reader, true, false, error.what());
+        publish(reader, {.done = true, .problem = error.what()});
         if (wake_) wake_();
     }
 }
 
-void RunReads::publish(const RunReader& reader, bool done, bool cancelled, std::string problem) {
-    RunState state{nullptr, reader.progress(), done, cancelled, std::move(problem)};
-    const RunLog& log = reader.log();
-    const bool read_all = done && !cancelled && state.problem.empty();
-    if (!log.tensors.empty() || read_all) state.log = std::make_shared<const RunLog>(log);
+void RunReads::publish(RunReader& reader, const Told& told) {
+    RunState state{nullptr, reader.progress(), told.done, told.cancelled, told.problem};
+    const bool read_all = told.done && !told.cancelled && told.problem.empty();
+    if (told.rows && (!reader.log().tensors.empty() || read_all))  // after Cancel the reader reads no more
+        state.log = told.cancelled ? std::make_shared<const RunLog>(reader.take())
+                                   : std::make_shared<const RunLog>(reader.log());
     {
         const std::lock_guard lock{mutex_};
+        if (!state.log && newest_ && !told.done) state.log = newest_->log;  // which nobody has taken yet
         newest_ = std::move(state);
     }
-    if (!done && wake_) wake_();
+    if (!told.done && wake_) wake_();
 }
 
 }  // namespace fp8lab::workbench

@@ -56,7 +56,12 @@ class RunReads final : public table::Part {
     void stop();
     void work(RunReader& reader, const std::stop_token& token);
     void follow(RunReader& reader, const std::stop_token& token);
-    void publish(const RunReader& reader, bool done, bool cancelled, std::string problem = {});
+    struct Told {
+        bool rows = true;  // with a copy of the log; else only how far it is read
+        bool done = false, cancelled = false;
+        std::string problem = {};
+    };
+    void publish(RunReader& reader, const Told& told);
 
     std::function<RunRequest()> request_;
     std::optional<RunRequest> asked_;
@@ -64,7 +69,8 @@ class RunReads final : public table::Part {
     std::function<void()> wake_;
     bool in_window_ = false;
     std::atomic<bool> running_ = false;
-    std::mutex mutex_;  // of newest_
+    std::atomic<bool> dropped_ = false;  // nobody waits for what the worker reads
+    std::mutex mutex_;                   // of newest_
     std::condition_variable_any asked_to_stop_;
     std::optional<RunState> newest_;
     std::jthread worker_;

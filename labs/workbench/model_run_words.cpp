@@ -14,10 +14,12 @@ namespace {
 std::string pct_words(double pct) { return percent_text(pct) + " %"; }
 
 // "a.x", "a.x and b.x", "a.x, b.x and 7 more".
-std::string names_words(const std::vector<const RunFinding*>& group) {
-    if (group.size() == 1) return group[0]->name;
-    if (group.size() == 2) return group[0]->name + " and " + group[1]->name;
-    return fmt::format("{}, {} and {} more", group[0]->name, group[1]->name, group.size() - 2);
+std::string names_words(const Diagnosis& of, const std::vector<const RunFinding*>& group) {
+    const std::string_view first = of.short_name(group[0]->tensor);
+    if (group.size() == 1) return std::string(first);
+    const std::string_view second = of.short_name(group[1]->tensor);
+    if (group.size() == 2) return fmt::format("{} and {}", first, second);
+    return fmt::format("{}, {} and {} more", first, second, group.size() - 2);
 }
 
 // The steps of its longest run of bins in which half or more becomes 0.
@@ -45,7 +47,7 @@ std::string step_words(double step) { return group_thousands(static_cast<std::in
 std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& group) {
     const RunFinding& first = *group.front();
     const bool one = group.size() == 1;
-    const std::string names = names_words(group), step = step_words(first.step);
+    const std::string names = names_words(of, group), step = step_words(first.step);
     const Lane& lane = of.lanes[first.tensor];
     switch (first.kind) {
         case FindingKind::overflow_nan:
@@ -86,7 +88,7 @@ std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& gr
     return "";
 }
 
-std::string capital(std::string words, const std::string& name) {
+std::string capital(std::string words, std::string_view name) {
     const bool is_name = words.starts_with(name);  // names of tensors stay as they are
     if (!words.empty() && !is_name)
         words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
@@ -122,7 +124,7 @@ std::string RunTab::file_name() const {
 }
 
 std::string RunTab::told() const {
-    const int pct = static_cast<int>(100 * reads->progress.fraction());
+    const int pct = reads->progress.bytes == 0 ? 0 : static_cast<int>(100 * reads->progress.fraction());
     if (reads->cancelled) return fmt::format("stopped at {} %", pct);
     if (reads.busy()) return fmt::format("{} % read", std::min(pct, 99));
     return reads->log ? "read to the end" : "";
@@ -149,7 +151,7 @@ std::string RunTab::title() const {
         else
             (*same).push_back(&each);
     }
-    std::string words = capital(clause(now, groups[0]), groups[0].front()->name);
+    std::string words = capital(clause(now, groups[0]), now.short_name(groups[0].front()->tensor));
     if (groups.size() > 1) words += "; " + clause(now, groups[1]);
     if (groups.size() > 2) {
         std::size_t more = 0;
@@ -187,7 +189,7 @@ std::string RunTab::lane_words(std::size_t tensor) const {
 std::string RunTab::histories_title() const {
     const Chosen& now = *choices;
     if (now.histories.empty() || !selected()) return "";
-    const std::string& name = log()->tensors[*selected()].name();
+    const std::string name(diagnoses->short_name(*selected()));
     const HistoryRow *least = nullptr, *most = nullptr;
     for (const HistoryRow& each : now.histories) {
         if (each.algo != AmaxAlgo::max) continue;
@@ -209,7 +211,8 @@ std::string RunTab::step_title() const {
     const ReplayStep* const step = replayed();
     if (!at || !step || !selected()) return "";
     const TensorSeries& series = log()->tensors[*selected()];
-    const std::string head = fmt::format("{} in step {}: ", series.name(), step_words(at->step));
+    const std::string head =
+        fmt::format("{} in step {}: ", diagnoses->short_name(*selected()), step_words(at->step));
     if (at->nonfinite) return head + "not finite";
     if (at->amax == 0)
         return head + (series.resolution() > 0 ? "amax below what the log shows" : "all of it is 0");

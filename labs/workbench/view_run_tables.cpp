@@ -53,8 +53,11 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
     const float treatment =
                     std::min(ui::text_width(c, finding.treatment, kSans13), 0.5F * (line.x1 - at.cause)),
                 cause_end = at.treats ? line.x1 - treatment - c.px(16) : line.x1;
-    ui::text_mid(c, {at.cause, y}, ui::cut_end(c, cause_words(finding), kSans13, cause_end - at.cause),
-                 {Role::text}, kSans13);
+    std::string cause = cause_words(finding);
+    if (ui::text_width(c, cause, kSans13) > cause_end - at.cause)
+        cause.resize(std::min(cause.size(), cause.rfind(',')));
+    ui::text_mid(c, {at.cause, y}, ui::cut_end(c, cause, kSans13, cause_end - at.cause), {Role::text},
+                 kSans13);
     if (at.treats)
         ui::text_mid(c, {line.x1, y}, ui::cut_end(c, finding.treatment, kSans13, treatment + 1),
                      {chosen ? Role::text : Role::muted}, kSans13, Anchor::right);
