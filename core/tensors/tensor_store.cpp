@@ -194,7 +194,9 @@ void TensorStore::open_shards(const std::filesystem::path& index) {
 // files.
 void TensorStore::find_scales() {
     const auto is_code = [](const StoredTensor& tensor) { return may_be_codes(tensor.dtype); };
-    const bool of_model = path_ != "-" && !files_.empty() && std::ranges::any_of(tensors_, is_code);
+    const auto may_be_scale = [](const StoredTensor& tensor) { return tensor.name.ends_with(".scale"); };
+    const bool is_model = path_ != "-" && !files_.empty();
+    const bool of_model = is_model && std::ranges::any_of(tensors_, is_code);
     std::optional<QuantizationConfig> config;
     if (of_model) try {
             config = quantization_config_in(files_.front().path().parent_path());
@@ -202,7 +204,9 @@ void TensorStore::find_scales() {
             problems_.push_back(fmt::format("{} is not read: {}", error.where(), error.why()));
         }
     std::optional<ShardsBeside> beside;
-    if (of_model && files_.size() == 1) beside.emplace(files_);
+    // The codes of scales that are alone may be there too.
+    if (is_model && files_.size() == 1 && (of_model || std::ranges::any_of(tensors_, may_be_scale)))
+        beside.emplace(files_);
     const auto elsewhere = [&](const std::string& name) -> const StoredTensor* {
         return beside ? beside->find(name) : nullptr;
     };

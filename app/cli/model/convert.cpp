@@ -128,7 +128,7 @@ void add_convert(CLI::App& app, Globals&) {
         ->required();
     verb->add_option("--to", options->spec.to, "bf16, e4m3-block128, e4m3-row, mxfp8, nvfp4 or mxfp4")
         ->required();
-    verb->add_option("-o,--out", options->out, "the folder, which must not be there yet")->required();
+    verb->add_option("-o", options->out, "the folder, which must not be there yet")->required();
     verb->add_option("--keep", options->spec.keep, "NAME[,NAME...]: what has it in its name stays in BF16")
         ->delimiter(',');
     verb->add_flag("--json", options->json, "as JSON");

@@ -279,12 +279,25 @@ class Finder {
         return true;
     }
 
+    // "w.scale", which is a scale if the codes "w.weight" are in another file of the model.
+    bool has_codes_elsewhere(const StoredTensor& tensor) const {
+        if (!model_.elsewhere || !tensor.is_float()) return false;
+        for (const Layout& layout : layouts()) {
+            const std::string codes = layout.plain_name ? layout.codes_of(tensor.name) : std::string();
+            if (codes.empty() || own(codes)) continue;
+            const StoredTensor* const found = model_.elsewhere(codes);
+            if (found && may_be_codes(found->dtype)) return true;
+        }
+        return false;
+    }
+
     // Tensors that no rule has found.
     void rest(StoredTensor& tensor) const {
         if (tensor.scales || tensor.role == TensorRole::aside || tensor.role == TensorRole::refused ||
             tensor.role == TensorRole::scale)
             return;
-        if (is_scale_name(tensor.name) && (tensor.is_float() || tensor.dtype == "U8"))
+        if ((is_scale_name(tensor.name) && (tensor.is_float() || tensor.dtype == "U8")) ||
+            has_codes_elsewhere(tensor))
             return mark(tensor.name);
         const auto in_bytes = [&](const Layout& layout) {
             return tensor.dtype == "U8" && !layout.codes.empty() && !layout.plain_name &&

@@ -86,6 +86,11 @@ std::string Layout::named(std::string_view codes_name, std::string_view ending) 
     return std::string(codes_name.substr(0, codes_name.size() - codes.size())).append(ending);
 }
 
+std::string Layout::codes_of(std::string_view scale_name) const {
+    if (!scale_name.ends_with(scale) || scale_name.size() == scale.size()) return {};
+    return std::string(scale_name.substr(0, scale_name.size() - scale.size())).append(codes);
+}
+
 std::span<const Layout> layouts() { return kLayouts; }
 
 std::string_view aside_of(std::string_view name) {

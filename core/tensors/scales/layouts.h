@@ -31,6 +31,8 @@ struct Layout {
     // The name of the scales of these codes, or of their global scale; empty: not of this convention.
     std::string scale_of(std::string_view codes_name) const { return named(codes_name, scale); }
     std::string global_of(std::string_view codes_name) const { return named(codes_name, global); }
+    // The name of the codes that have these scales; empty: not of this convention.
+    std::string codes_of(std::string_view scale_name) const;
 
   private:
     std::string named(std::string_view codes_name, std::string_view ending) const;

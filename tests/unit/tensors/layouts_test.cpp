@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/files/bounded_file.h"
 #include "core/files/files.h"
 #include "core/tensors/tensor_store.h"
+#include "safetensors_file.h"
 #include "tests/json.h"
 #include "tests/scratch.h"
 
@@ -128,6 +130,40 @@ TEST_CASE("a list of files keeps the scales of each, global ones and those of ot
         REQUIRE(list.find(in_list) != nullptr);
         CHECK(values_of(list, *list.find(in_list)) == values_of(right, *right.find(in_right)));
     }
+}
+
+TEST_CASE("a scale whose codes are in another shard is no weight") {
+    const Scratch scratch;
+    const auto save = [&](const char* name, const std::string& header, std::size_t bytes) {
+        const auto file = safetensors_file(header, std::vector<std::uint8_t>(bytes, 0x38));
+        write_file(scratch / name, std::span(file));
+    };
+    save("model-1.safetensors",
+         R"({"a.weight":{"dtype":"F8_E4M3","shape":[4,4],"data_offsets":[0,16]},)"
+         R"("n.weight":{"dtype":"F32","shape":[4],"data_offsets":[16,32]}})",
+         32);
+    save("model-2.safetensors",
+         R"({"a.scale":{"dtype":"F32","shape":[1,1],"data_offsets":[0,4]},)"
+         R"("n.scale":{"dtype":"F32","shape":[4],"data_offsets":[4,20]},)"
+         R"("o.scale":{"dtype":"F32","shape":[4],"data_offsets":[20,36]}})",
+         36);
+    const auto roles = [&] {
+        std::map<std::string, TensorRole> out;
+        const TensorStore store(scratch / "model-2.safetensors");
+        for (const StoredTensor& tensor : store.tensors())
+            out[tensor.name] = tensor.role;
+        return out;
+    };
+    const TensorRole values = TensorRole::values;
+    CHECK(roles() ==
+          std::map<std::string, TensorRole>{{"a.scale", values}, {"n.scale", values}, {"o.scale", values}});
+    write_file(
+        scratch / "model.safetensors.index.json",
+        R"({"weight_map":{"a.weight":"model-1.safetensors","n.weight":"model-1.safetensors",)"
+        R"("a.scale":"model-2.safetensors","n.scale":"model-2.safetensors","o.scale":"model-2.safetensors"}})");
+    // n and o are parameters: the one beside a weight that is no codes, the other beside none.
+    CHECK(roles() == std::map<std::string, TensorRole>{
+                         {"a.scale", TensorRole::scale}, {"n.scale", values}, {"o.scale", values}});
 }
 
 TEST_CASE("an index beside a shard that names files elsewhere is not followed, and that is said") {
