@@ -41,9 +41,9 @@ void Scenes::open(const Scene& scene) {
     entry.scene = scene;
     labs_.open(entry.info().id);
     Labs::update(entry);
-    // While a lab computes apart its numbers are still those of before.
-    std::string told =
-        scene.sentence.empty() || entry.lab->stale() ? "Scene opened" : sentence_text(scene, *entry.lab);
+    // While a lab computes apart its numbers are still those of before, or not there yet.
+    const bool computes = entry.lab->busy() && !entry.lab->live();
+    std::string told = scene.sentence.empty() || computes ? "Scene opened" : sentence_text(scene, *entry.lab);
     if (scene.steps > 0 && !sentence_is_known(scene, *entry.lab))
         told = fmt::format("Scene opened. Run it to step {}.", scene.steps);
     if (!notices.empty()) told = notices.front();

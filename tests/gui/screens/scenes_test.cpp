@@ -252,3 +252,11 @@ TEST_CASE(
     desk.key(ui::Key::z, true);
     CHECK(file() == first.string());
 }
+
+TEST_CASE("a scene of a lab that still computes says that it is open, and no number that is not there yet") {
+    test::ShellDesk desk;
+    desk.shell.open(read_scene(asset("scenes/W-b-zeros.f8scene")));
+    desk.frame();
+    REQUIRE(desk.shows("toast"));
+    CHECK(desk.gui.context.probes.items.find("toast")->second.words == "Zeros without loss: Scene opened");
+}
