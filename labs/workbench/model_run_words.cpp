@@ -135,7 +135,7 @@ std::string RunTab::title() const {
     if (!now.log) return reads.busy() ? "The log is being read" : "Open what a run wrote of its tensors";
     if (now.log->tensors.empty()) return "This log has no tensors";
     if (now.findings.empty() && now.unknown > 0)
-        return fmt::format("Nothing in the amaxes; of {} of {} tensors it is not known what becomes 0",
+        return fmt::format("Nothing in the amaxes; what becomes 0 is not known of {} of {} tensors",
                            group_thousands(static_cast<std::int64_t>(now.unknown)),
                            group_thousands(std::ssize(now.log->tensors)));
     if (now.findings.empty())

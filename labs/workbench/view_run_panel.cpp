@@ -129,11 +129,11 @@ void RunView::draw_below(Context& c, float width) {
         }
         ui::text_mid(c, {line.x0, middle}, under_words(row), {row.from_above ? Role::muted : Role::text},
                      chosen ? kBold13 : kSans13);
-        if (!row.from_above)
-            ui::text_mid(c, {line.x0 + over, middle}, std::to_string(row.over), {Role::text}, kMono13,
-                         Anchor::right);
         const bool ill = !row.from_above && row.worst_pct > lab_->params.run.lost_at_most;
         const bool known = run().diagnoses->unknown == 0 || (row.worst_pct > 0 && !row.from_above);
+        if (known && !row.from_above)
+            ui::text_mid(c, {line.x0 + over, middle}, std::to_string(row.over), {Role::text}, kMono13,
+                         Anchor::right);
         const std::string pct =
             known ? (row.from_above ? "at most " : "") + bounds_text({row.worst_pct, row.worst_pct})
                   : "not known";

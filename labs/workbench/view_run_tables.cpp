@@ -78,7 +78,7 @@ float RunView::draw_findings(Context& c, Rect area) {
     if (findings.empty()) {
         std::string words = "No finding has this in its name.";
         if (run().diagnoses->findings.empty())
-            words = fmt::format("Under {} no tensor loses more than {} % in the mean, and all are finite.",
+            words = fmt::format("Under {}, no tensor loses more than {} % in the mean, and all are finite.",
                                 run().recipe_words(), format_number(Thresholds{}.mean_lost));
         if (run().diagnoses->unknown > 0)
             words +=
