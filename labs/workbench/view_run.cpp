@@ -115,7 +115,7 @@ void RunView::stage(Context& c, Rect area) {
     const float above = (has_loss ? kLossHeight : 8) + kStepsHeight + 14;
     const float room = (area.y1 - start) / c.scale - above;
     const bool tall = room - kFindingsHeight - kLowerHeight >= kLanePitch * kFewestLanes;
-    const float below = tall ? kFindingsHeight + kLowerHeight : std::clamp(0.45F * room, 172.0F, 240.0F);
+    const float below = tall ? kFindingsHeight + kLowerHeight : std::clamp(0.45F * room, 196.0F, 240.0F);
     const auto fit = static_cast<std::size_t>(std::max(2.0F, std::floor((room - below) / kLanePitch)));
     const std::size_t rows = std::min({lanes.size(), fit, std::size_t{lab_->params.run.healthy ? 99U : 8U}});
     const Rect upper{area.x0, start, area.x1, area.y1};
@@ -143,10 +143,11 @@ void RunView::draw_below_lanes(Context& c, Rect area, bool tall) {
     const bool two = area.width() >= c.px(kBesideWidth);
     const auto parts = two ? std::span<const std::string>(kTwo) : std::span<const std::string>(kParts);
     part_ = std::min(part_, static_cast<int>(parts.size()) - 1);
-    if (part_ == 0) draw_findings(c, area);
-    if (part_ == 1)
-        two ? draw_tensor(c, {area.x0, area.y0 + c.px(30), area.x1, area.y1}) : draw_histories(c, area);
-    if (part_ == 2) draw_binades(c, area);
+    // Titles have room beside the switch on a wide stage only.
+    const Rect under{area.x0, area.y0 + c.px(kSwitch), area.x1, area.y1};
+    if (part_ == 0) draw_findings(c, two ? area : under);
+    if (part_ == 1) two ? draw_tensor(c, under) : draw_histories(c, under);
+    if (part_ == 2) draw_binades(c, under);
     ui::corner_switch(c, "doctor.part", {area.x1, area.y0 - c.px(8)}, two ? 200 : 280, parts, part_);
 }
 
@@ -154,7 +155,8 @@ void RunView::draw_below_lanes(Context& c, Rect area, bool tall) {
 void RunView::draw_tensor(Context& c, Rect area) {
     if (area.width() < c.px(kBesideWidth)) {
         static const std::array<std::string, 2> kHalves = {"Histories", "Step"};
-        half_ == 0 ? draw_histories(c, area) : draw_binades(c, area);
+        const Rect under{area.x0, area.y0 + c.px(kSwitch), area.x1, area.y1};
+        half_ == 0 ? draw_histories(c, under) : draw_binades(c, under);
         ui::corner_switch(c, "doctor.half", {area.x1, area.y0 - c.px(8)}, 200, kHalves, half_);
         return;
     }
