@@ -20,6 +20,7 @@ using ui::Context;
 constexpr float kLanePitch = 26, kLossHeight = 66, kStepsHeight = 24;
 constexpr float kFindingsHeight = 46 + 3 * 28 + 22, kLowerHeight = 216;  // below the lanes, with their gaps
 constexpr float kBesideWidth = 640;                                      // of two parts
+constexpr float kSwitch = 30;  // of parts, with its gap: titles stand under it
 constexpr std::size_t kFewestLanes = 3;
 
 // Numbers of the log in mono, what they count beside them; what does not fit is left out.

@@ -124,7 +124,12 @@ void RunView::draw_words(Context& c, const Time& time, std::size_t tensor, Rect 
     if (time.x1 - reach >= width + air) gap_from = reach, gap_to = time.x1;
     meet(time.last, time.last);
     if (gap_to - gap_from < width + 2 * air - c.px(4)) return;
-    ui::text_mid(c, {gap_from + air, y}, words, {first ? Role::text : Role::muted}, font);
+    float from = gap_from + air;
+    // Words that the cursor would run through stand behind it.
+    const float cursor = std::round(time.x_of(run().cursor())), beside = c.px(6);
+    if (cursor > from - beside && cursor < from + width + beside) from = cursor + beside;
+    if (from + width > gap_to) return;
+    ui::text_mid(c, {from, y}, words, {first ? Role::text : Role::muted}, font);
 }
 
 float RunView::draw_lanes(Context& c, Rect area, const Time& time, const std::vector<std::size_t>& lanes,

@@ -75,7 +75,7 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"memory --plan te --set model=own --set heads=32 --set kv_heads=5", "kv_heads"},
              Case{"memory", "--plan is required"},
              Case{"plan c.json --batch 1 --seq 1 --gpu b200",
-                  "unknown recorded GPU 'b200'; valid: h200, h100"},
+                  "unknown recorded GPU 'b200'; valid: h200 h100"},
              Case{"plan c.json --batch 1 --seq 1 --gpu h100 --peak 0", "--peak"},
              Case{"bench juggling", "cast"},
              Case{"--lab L77", "bits"},
