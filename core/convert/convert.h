@@ -37,16 +37,16 @@ struct WrittenTensor {
 
 struct ConvertedTensor {
     const StoredTensor* from = nullptr;
-    std::string name;        // of the weight
+    std::string name;             // of the weight
     std::string_view stays = {};  // why it stays in BF16: "head", "router"; empty: it is cast
-    bool copied = false;     // its bytes are, in their dtype
+    bool copied = false;          // its bytes are, in their dtype
     std::string group = {};       // those of one group share a global scale; empty: alone
-    std::size_t file = 0;    // of Conversion::files()
+    std::size_t file = 0;         // of Conversion::files()
     WrittenTensor codes = {}, scales = {}, global = {};  // without a name: there is none
 };
 
 struct ConvertedFile {
-    std::string name;  // in the folder
+    std::string name;       // in the folder
     std::string head = {};  // of the .safetensors
     std::uint64_t size = 0;
 };

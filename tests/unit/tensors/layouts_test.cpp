@@ -150,8 +150,7 @@ TEST_CASE("a scale whose codes are in another shard is no weight") {
     const auto roles = [&] {
         std::map<std::string, TensorRole> out;
         const TensorStore store(scratch / "model-2.safetensors");
-        for (const StoredTensor& tensor : store.tensors())
-            out[tensor.name] = tensor.role;
+        for (const StoredTensor& tensor : store.tensors()) out[tensor.name] = tensor.role;
         return out;
     };
     const TensorRole values = TensorRole::values;
