@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -44,9 +45,29 @@ RunLog read_logs(const WatchOptions& options) {
 
 std::string lost_percent(double value) { return value < 0.05 ? "0" : fmt::format("{:.1f}", value); }
 
-// "4 a spike ...", as the failure modes are numbered.
+// "mode 4: a spike ...", as the failure modes are numbered (assets/docs/watch.md).
 std::string numbered(const RunFinding& finding) {
-    return finding.number.empty() ? finding.cause : fmt::format("{} {}", finding.number, finding.cause);
+    return finding.number.empty() ? finding.cause : fmt::format("mode {}: {}", finding.number, finding.cause);
+}
+
+// The mean share; "?" where it was not counted, "-" where the finding is not about it.
+std::string lost_cell(const RunFinding& finding) {
+    using enum FindingKind;
+    if (finding.kind == not_fp8 || finding.kind == overflow_nan) return "-";
+    return finding.lost_known ? lost_percent(finding.lost_pct) : "?";
+}
+
+// A name of a row: a long one loses its middle.
+std::string name_cell(const std::string& name) {
+    constexpr std::size_t kLongest = 64, kEnd = 30;
+    if (name.size() <= kLongest) return printable(name);
+    return printable(name.substr(0, kEnd) + "..." + name.substr(name.size() - kEnd));
+}
+
+std::string loss_text(const RunLog& log) {
+    const auto odd = first_nonfinite_loss(log);
+    if (!odd) return "";
+    return fmt::format("the loss is {} in step {}\n", std::isnan(odd->loss) ? "NaN" : "Inf", odd->step);
 }
 
 std::string seen_text(const RunLog& log, const Recipe& recipe) {
@@ -54,23 +75,22 @@ std::string seen_text(const RunLog& log, const Recipe& recipe) {
     for (const std::string_view phrase : cannot_be_seen())
         phrases += fmt::format("{}{}", phrases.empty() ? "" : "; ", phrase);
     std::string out = "cannot be seen in these statistics: " + phrases + "\n";
-    if (const std::size_t unknown = without_lost_shares(log, recipe); unknown > 0)
-        out += fmt::format(
-            "{} of {} tensors have no counters of binades: how much of them becomes 0 below the amax is "
-            "not known\n",
-            unknown, log.tensors.size());
+    for (const std::string& sentence : not_known(log, recipe)) out += printable(sentence) + "\n";
     return out;
 }
 
 std::string findings_table(const RunLog& log, const Recipe& under, const std::vector<RunFinding>& found) {
     const std::string recipe = recipe_text(under);
     std::string out = fmt::format(
-        "{} tensors, steps {} to {}, under {}{}\n", log.tensors.size(), log.first_step(), log.last_step(),
-        recipe, log.recipe.empty() || log.recipe == recipe ? "" : ", trained in " + printable(log.recipe));
-    if (found.empty()) return out + "nothing\n" + seen_text(log, under);
+        "{} tensor{}, steps {} to {}, under {}{}\n", log.tensors.size(), log.tensors.size() == 1 ? "" : "s",
+        log.first_step(), log.last_step(), recipe,
+        log.recipe.empty() || log.recipe == recipe ? "" : ", trained in " + printable(log.recipe));
+    out += loss_text(log);
+    if (found.empty())
+        return out + "nothing: no rule finds fault with these tensors\n" + seen_text(log, under);
     std::size_t name = 6, cause = 5;
     for (const RunFinding& one : found) {
-        name = std::max(name, printable(one.name).size());
+        name = std::max(name, name_cell(one.name).size());
         cause = std::max(cause, numbered(one).size());
     }
     const auto row = [&](const std::string& tensor, const std::string& step, const std::string& lost,
@@ -81,8 +101,7 @@ std::string findings_table(const RunLog& log, const Recipe& under, const std::ve
     row("tensor", "from step", "lost %", "cause", "one change that treats it");
     std::vector<std::size_t> ill;
     for (const RunFinding& one : found) {
-        row(printable(one.name), std::to_string(one.step), lost_percent(one.lost_pct), numbered(one),
-            one.treatment);
+        row(name_cell(one.name), std::to_string(one.step), lost_cell(one), numbered(one), one.treatment);
         if (std::ranges::find(ill, one.tensor) == ill.end()) ill.push_back(one.tensor);
     }
     return out +
@@ -95,8 +114,9 @@ std::string findings_table(const RunLog& log, const Recipe& under, const std::ve
 std::string findings_csv(const std::vector<RunFinding>& found) {
     std::string out = "tensor,step,lost_pct,number,cause,treatment\n";
     for (const RunFinding& one : found)
-        out += fmt::format("{},{},{},{},{},{}\n", csv_cell(one.name), one.step, shortest(one.lost_pct),
-                           one.number, csv_cell(one.cause), csv_cell(std::string(one.treatment)));
+        out += fmt::format("{},{},{},{},{},{}\n", csv_cell(printable(one.name)), one.step,
+                           one.lost_known ? shortest(one.lost_pct) : "", one.number, csv_cell(one.cause),
+                           csv_cell(std::string(one.treatment)));
     return out;
 }
 
@@ -107,14 +127,17 @@ nlohmann::json findings_json(const RunLog& log, const Recipe& recipe, const std:
     out["arms"] = log.arms;
     out["first_step"] = log.first_step();
     out["last_step"] = log.last_step();
+    if (const auto odd = first_nonfinite_loss(log))
+        out["first_nonfinite_loss"] = {{"step", odd->step}, {"loss", std::isnan(odd->loss) ? "NaN" : "Inf"}};
     out["findings"] = nlohmann::json::array();
     for (const RunFinding& one : found)
-        out["findings"].push_back({{"tensor", one.name},
-                                   {"step", one.step},
-                                   {"lost_pct", one.lost_pct},
-                                   {"number", one.number},
-                                   {"cause", one.cause},
-                                   {"treatment", one.treatment}});
+        out["findings"].push_back(
+            {{"tensor", one.name},
+             {"step", one.step},
+             {"lost_pct", one.lost_known ? nlohmann::json(one.lost_pct) : nlohmann::json()},
+             {"number", one.number},
+             {"cause", one.cause},
+             {"treatment", one.treatment}});
     const bool own = is_own_recipe(log, recipe);
     out["tensors"] = nlohmann::json::array();
     for (const TensorSeries& series : log.tensors) {
@@ -136,6 +159,7 @@ nlohmann::json findings_json(const RunLog& log, const Recipe& recipe, const std:
                                 {"worst_pct", row.worst_pct},
                                 {"bound", row.from_above ? "upper" : "lower"}});
     for (const std::string_view phrase : cannot_be_seen()) out["cannot_be_seen"].push_back(phrase);
+    out["not_known"] = not_known(log, recipe);
     out["notes"] = log.notes;
     return out;
 }
@@ -149,6 +173,8 @@ void watch(const WatchOptions& options) {
     if (options.recipe.empty()) recipe = default_recipe(log);
     const AskBetween ask([] { end_if_interrupted(); });
     const auto found = findings(log, recipe);
+    if (const std::string loss = loss_text(log); options.csv && !loss.empty())
+        tell("watch: " + loss.substr(0, loss.size() - 1));
     if (options.json)
         print_json(findings_json(log, recipe, found));
     else
@@ -165,8 +191,9 @@ void add_watch(CLI::App& app, Globals&) {
         ->required();
     verb->add_option("--recipe", options->recipe,
                      "under which recipe; the log's own, or delayed:history=1024 where that casts nothing");
-    verb->add_option("--arm", options->arm, "of a CSV with several arms; the first one");
-    verb->add_option("--rank", options->rank, "of files named globalrank-N; the lowest that is there")
+    verb->add_option("--arm", options->arm, "of a CSV with several arms; the first one with values");
+    verb->add_option("--rank", options->rank,
+                     "of files named globalrank-N (the lowest), or of hook logs whose names end in N")
         ->check(whole("--rank", 0, 1000000));
     CLI::Option* csv = verb->add_flag("--csv", options->csv, "findings as CSV");
     verb->add_flag("--json", options->json, "as JSON, with all tensors and other recipes")->excludes(csv);

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "core/run/log_lines.h"
 
@@ -86,6 +87,8 @@ class LineReader {
     template <class Int>
     Int integer(Int low, Int high) {
         space();
+        if (std::is_unsigned_v<Int> && at_ != end_ && *at_ == '-')
+            fail(at_, "the number is not in " + std::to_string(low) + ".." + std::to_string(high));
         Int value = 0;
         const auto parsed = std::from_chars(at_, end_, value);
         const bool ends =
@@ -207,7 +210,7 @@ void read_member(LineReader& in, std::string_view key, HookLine& line) {
         count(counters.zero);
     else if (key == "top") {
         line.has_top = !in.null();
-        if (line.has_top) counters.top = in.integer<int>(-1074, 1023);
+        if (line.has_top) counters.top = in.integer<int>(-149, 127);
     } else if (key == "bins") {
         read_bins(in, counters);
         line.has_counts = true;
@@ -232,8 +235,19 @@ void read_member(LineReader& in, std::string_view key, HookLine& line) {
         in.skip();
 }
 
+// Magnitudes and counters are of the same elements.
+void check_magnitudes(const HookLine& line, const char* begin) {
+    const TensorPoint& point = line.point;
+    if (line.counters.nonzero() == 0 || !std::isfinite(point.amax)) return;
+    if (point.amax == 0) throw LineFault{begin, "amax is 0, and bins have elements"};
+    if (const int binade = std::ilogb(point.amax); binade != line.counters.top)
+        throw LineFault{begin, "amax is in binade " + std::to_string(binade) + ", top is " +
+                                   std::to_string(line.counters.top)};
+}
+
 void add_tensor(const HookLine& line, const char* begin, LogPiece& piece) {
     LogRow row{.name = line.tensor, .point = line.point, .packed_begin = piece.packed.size()};
+    if (line.point.amin > line.point.amax) throw LineFault{begin, "amin is above amax"};
     if (line.has_counts) {
         BinadeCounters counters = line.counters;
         const std::uint64_t sum = counters.nonzero() + counters.nan + counters.inf + counters.zero;
@@ -242,6 +256,7 @@ void add_tensor(const HookLine& line, const char* begin, LogPiece& piece) {
         if (counters.n != sum)
             throw LineFault{begin, "bins, nan, inf and zero add up to " + std::to_string(sum) + ", n is " +
                                        std::to_string(counters.n)};
+        check_magnitudes(line, begin);
         row.point.nonfinite = row.point.nonfinite || counters.nan + counters.inf > 0;
         counters.pack(piece.packed);
     }
@@ -272,10 +287,13 @@ void read_line(std::string_view text, HookLine& line, LogPiece& piece) {
     std::string name;
     if (line.statistic.empty() || !line.has_value)
         in.fail(text.data(), "a record without a tensor, a loss or a value");
-    if (read_statistic(line.statistic, line.value, name, line.point))
+    std::string why;
+    if (read_statistic(line.statistic, line.value, name, line.point, why))
         piece.rows.push_back({.name = piece.names.emplace_back(std::move(name)), .point = line.point});
-    else
+    else if (why.empty())
         ++piece.skipped;
+    else
+        in.fail(text.data(), why);
 }
 
 }  // namespace

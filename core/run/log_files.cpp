@@ -25,13 +25,28 @@ bool is_log_name(const fs::path& path) {
 }
 
 // R of "..._globalrank-R.log"
-std::optional<int> rank_of(const fs::path& path) {
+std::optional<int> globalrank_of(const fs::path& path) {
     constexpr std::string_view kMark = "globalrank-";
     const std::string name = path.filename().string();
     const auto at = name.rfind(kMark);
     int rank = 0;
     if (at == name.npos ||
         std::from_chars(name.data() + at + kMark.size(), name.data() + name.size(), rank).ec != std::errc{})
+        return std::nullopt;
+    return rank;
+}
+
+// Of a log of the hook, which is named as its user likes: the last number of its name.
+std::optional<int> last_number(const fs::path& path) {
+    constexpr std::string_view kDigits = "0123456789";
+    if (path.extension() != ".jsonl") return std::nullopt;
+    const std::string name = path.stem().string();
+    const auto last = name.find_last_of(kDigits);
+    if (last == name.npos) return std::nullopt;
+    const auto before = name.find_last_not_of(kDigits, last);
+    const std::size_t begin = before == name.npos ? 0 : before + 1;
+    int rank = 0;
+    if (std::from_chars(name.data() + begin, name.data() + last + 1, rank).ec != std::errc{})
         return std::nullopt;
     return rank;
 }
@@ -61,6 +76,10 @@ void add_folder(const fs::path& folder, LogFiles& files) {
 
 // Of the files of several ranks one rank's stay.
 void keep_rank(LogFiles& files, int rank) {
+    const auto rank_of = [&](const fs::path& path) {
+        const auto global = globalrank_of(path);
+        return global || rank < 0 ? global : last_number(path);
+    };
     std::set<int> ranks;
     for (const fs::path& path : files.paths)
         if (const auto one = rank_of(path)) ranks.insert(*one);

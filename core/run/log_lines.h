@@ -59,14 +59,18 @@ CsvColumns csv_columns(std::string_view line);
 // The arm of a row of values; none where the row has no such cell.
 std::optional<std::string_view> csv_arm(std::string_view line, const CsvColumns& columns);
 
+// Whether a row of values has one of a tensor.
+bool csv_has_values(std::string_view line, const CsvColumns& columns);
+
 // Whole lines, each with its '\n' (the last one may be without). A fault ends the piece.
 LogPiece parse_hook_lines(std::string_view text);
 LogPiece parse_inspect_lines(std::string_view text);
 LogPiece parse_csv_lines(std::string_view text, const CsvColumns& columns, std::string_view arm);
 
 // "blocks.0.fc1_activation_cur_amax" of nvidia-dlfw-inspect: false where it is not one that a run is judged by. `name`
-// becomes "blocks.0.fc1.x", `point` has the value.
-bool read_statistic(std::string_view statistic, double value, std::string& name, TensorPoint& point);
+// becomes "blocks.0.fc1.x", `point` has the value. `why` is set, and false returned, where the value can be none.
+bool read_statistic(std::string_view statistic, double value, std::string& name, TensorPoint& point,
+                    std::string& why);
 
 // The kind of a file by its first bytes.
 enum class LogKind { hook, inspect, csv, unknown };

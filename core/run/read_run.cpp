@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "core/files/random_file.h"
 #include "core/run/log_files.h"
 #include "core/run/log_lines.h"
+#include "core/scaling/recipe.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 
@@ -37,7 +39,9 @@ struct OpenLog {
     std::string arm;
     bool has_columns = false, has_arm = false, has_head = false;
     std::size_t skipped = 0;
-    bool open_end = false;  // its last line has no end yet
+    bool open_end = false;     // its last line has no end yet
+    std::string recipe;        // that its first line says
+    std::uint16_t source = 0;  // TensorPoint::source, where it is the hook's
 };
 
 // A log in which tensors are found by name.
@@ -45,7 +49,8 @@ class LogBuilder {
   public:
     RunLog log;
 
-    void add(const LogPiece& piece) {
+    // `source`: TensorPoint::source of the file.
+    void add(const LogPiece& piece, std::uint16_t source) {
         for (const LogRow& row : piece.rows) {
             if (row.name.empty()) {
                 add_loss(row);
@@ -53,7 +58,9 @@ class LogBuilder {
             }
             TensorSeries& series = find(row.name);
             if (piece.rounded) series.set_resolution(0.00005F);
-            series.add(row.point,
+            TensorPoint point = row.point;
+            point.source = source;
+            series.add(point,
                        std::span(piece.packed).subspan(row.packed_begin, row.packed_end - row.packed_begin));
         }
         if (piece.head) {
@@ -62,8 +69,10 @@ class LogBuilder {
             if (!piece.head->kinds.empty()) log.kinds = piece.head->kinds;
             log.every = piece.head->every;
         }
-        for (const std::string& arm : piece.arms)
-            if (std::ranges::find(log.arms, arm) == log.arms.end()) log.arms.push_back(arm);
+        for (const std::string& arm : piece.arms) note_arm(arm);
+    }
+    void note_arm(const std::string& arm) {
+        if (std::ranges::find(log.arms, arm) == log.arms.end()) log.arms.push_back(arm);
     }
 
     void settle() {
@@ -123,18 +132,22 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
 }
 
 // Reads the lines of a CSV up to the first row of values: names of columns, the arm. What is left.
-std::string_view begin_csv(OpenLog& file, std::string_view text, const std::string& arm) {
+std::string_view begin_csv(OpenLog& file, std::string_view text, const std::string& arm, LogBuilder& into) {
     while (!file.has_arm && !text.empty()) {
         const std::size_t end = text.find('\n') + 1;
         std::string_view line = text.substr(0, end - 1);
         if (line.ends_with('\r')) line.remove_suffix(1);
         const bool is_note = line.empty() || line.starts_with('#');
         if (!is_note && file.has_columns) {
-            file.arm = arm.empty() ? std::string(csv_arm(line, file.columns).value_or("")) : arm;
-            file.has_arm = true;
-            break;
+            const std::string of_row(csv_arm(line, file.columns).value_or(""));
+            if (!arm.empty() || csv_has_values(line, file.columns)) {
+                file.arm = arm.empty() ? of_row : arm;
+                file.has_arm = true;
+                break;
+            }
+            into.note_arm(of_row);  // an arm without tensors, as fp32: the one that is read has some
         }
-        if (!is_note) {
+        if (!is_note && !file.has_columns) {
             file.columns = csv_columns(line);
             if (file.columns.tensors.empty())
                 refuse(file, 0, file.consumed,
@@ -161,7 +174,7 @@ LogPiece parse(const OpenLog& file, std::string_view text) {
 
 // Parses whole lines on all threads and adds them in their order.
 void take_lines(OpenLog& file, std::string_view text, const std::string& arm, LogBuilder& into) {
-    if (file.kind == LogKind::csv) text = begin_csv(file, text, arm);
+    if (file.kind == LogKind::csv) text = begin_csv(file, text, arm, into);
     const auto texts = pieces_of(text);
     std::vector<LogPiece> pieces(texts.size());
     parallel_for(texts.size(), 1, [&](std::size_t begin, std::size_t end) {
@@ -174,7 +187,8 @@ void take_lines(OpenLog& file, std::string_view text, const std::string& arm, Lo
             refuse(file, 0, file.consumed,
                    "the log does not begin with {\"fp8lab\":1,...}: it is not of fp8lab_hook.py");
         file.has_head = file.has_head || piece.head;
-        into.add(piece);
+        if (piece.head && !piece.head->recipe.empty()) file.recipe = piece.head->recipe;
+        into.add(piece, file.source);
         if (piece.fault) refuse(file, piece.fault->line, file.consumed + piece.fault->byte, piece.fault->why);
         file.consumed += texts[i].size();
         file.lines += piece.lines;
@@ -189,7 +203,8 @@ void take_rest(OpenLog& file, std::string_view rest, LogBuilder& into) {
     if (rest.empty() || file.kind != LogKind::hook) return;
     const LogPiece piece = parse_hook_lines(rest);
     if (piece.fault) return;
-    into.add(piece);
+    if (piece.head && !piece.head->recipe.empty()) file.recipe = piece.head->recipe;
+    into.add(piece, file.source);
     file.has_head = file.has_head || piece.head;
     file.open_end = false;
     file.consumed += rest.size();  // not counted as a line: its end is still to come
@@ -215,10 +230,15 @@ bool recognise(OpenLog& file, const RandomFile& now) {
     constexpr std::size_t kBytes = std::size_t{4} << 10, kKept = 256;
     if (file.kind != LogKind::unknown) return true;
     const auto bytes = now.read_some(0, kBytes);
-    const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    if (head.size() < kBytes && head.find('\n') == head.npos && !head.starts_with('{')) return false;
-    file.kind = log_kind(head);
+    std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     file.head = head.substr(0, kKept);
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (head.starts_with(kByteOrderMark)) {
+        head.remove_prefix(kByteOrderMark.size());
+        file.consumed = kByteOrderMark.size();
+    }
+    if (bytes.size() < kBytes && head.find('\n') == head.npos && !head.starts_with('{')) return false;
+    file.kind = log_kind(head);
     if (file.kind == LogKind::unknown)
         throw input_error(file.where,
                           "it is no log of tensors: neither of fp8lab_hook.py, nor of nvidia-dlfw-inspect, "
@@ -257,6 +277,7 @@ struct RunReader::State {
         file.open_end = false;
         if (file.size > 0 && !recognise(file, now)) file.open_end = true;
         if (file.kind == LogKind::unknown) return;
+        if (file.kind == LogKind::hook) file.source = static_cast<std::uint16_t>(&file - files.data() + 1);
         require_memory_for(file);
         std::vector<std::byte> buffer;
         std::uint64_t loaded = file.consumed;  // the buffer has the bytes from `consumed` to here
@@ -284,6 +305,7 @@ struct RunReader::State {
     // The log can be read after this.
     void finish() {
         built.settle();
+        check_one_run();
         RunLog& log = built.log;
         log.notes = file_notes;
         for (const OpenLog& file : files) {
@@ -296,14 +318,44 @@ struct RunReader::State {
                     fmt::format("{}: its last line, line {} at byte {}, has no end and was not read",
                                 file.where, file.lines + 1, file.consumed));
             if (file.skipped > 0)
-                log.notes.push_back(
-                    fmt::format("{}: {} lines are no statistics that are read", file.where, file.skipped));
+                log.notes.push_back(fmt::format("{}: {} line{} no statistics that are read", file.where,
+                                                file.skipped, file.skipped == 1 ? " is" : "s are"));
         }
         if (selection.arm.empty() && log.arms.size() > 1)
             log.notes.push_back(
                 fmt::format("arm {} of {} is read; --arm chooses another", log.arm, log.arms.size()));
+        note_recipe();
         note_order();
         note_rounding();
+    }
+
+    // Logs of the hook are of one run, and each says something else of it: other tensors or other steps.
+    void check_one_run() const {
+        const OpenLog* said = nullptr;
+        for (const OpenLog& file : files) {
+            if (file.source == 0 || file.recipe.empty()) continue;
+            if (said && said->recipe != file.recipe)
+                throw input_error(file.where, fmt::format("it was trained in {}, {} in {}: name one of them",
+                                                          file.recipe, said->where, said->recipe));
+            said = &file;
+        }
+        for (const TensorSeries& series : built.log.tensors)
+            if (const auto& same = series.same_record())
+                throw input_error(
+                    files[same->second - std::size_t{1}].where,
+                    fmt::format("{} in step {} is in {} too, so that these are two ranks or runs: name one "
+                                "of them, or choose by --rank the last number of its name",
+                                series.name(), same->step, files[same->first - std::size_t{1}].where));
+    }
+
+    // A recipe that this program does not know is no reason not to look at the tensors.
+    void note_recipe() {
+        try {
+            if (!built.log.recipe.empty()) parse_recipe(built.log.recipe);
+        } catch (const Error&) {
+            built.log.notes.push_back(
+                fmt::format("the log says recipe {}, which is none of this program's", built.log.recipe));
+        }
     }
 
     void note_order() {
@@ -314,7 +366,8 @@ struct RunReader::State {
         }
         if (unsorted > 0)
             built.log.notes.push_back(
-                fmt::format("{} records came after one of a later step: they were sorted", unsorted));
+                fmt::format("{} record{} came after one of a later step: they were sorted", unsorted,
+                            unsorted == 1 ? "" : "s"));
         if (twice > 0)
             built.log.notes.push_back(fmt::format(
                 "{} records are of a tensor and a step that were there before: the later one is taken",
@@ -340,6 +393,8 @@ RunReader::RunReader(const std::vector<std::filesystem::path>& paths, RunSelecti
     LogFiles files = log_files(paths, selection.rank);
     state_->selection = std::move(selection);
     state_->file_notes = std::move(files.notes);
+    if (files.paths.size() >= std::numeric_limits<std::uint16_t>::max())
+        throw input_error(files.paths.front().string(), "more than 65,534 logs");
     for (const auto& path : files.paths) {
         OpenLog file;
         file.path = path;

@@ -25,8 +25,10 @@
 namespace fp8lab {
 
 struct RunSelection {
-    std::string arm = {};  // of a CSV; empty: the first one
-    int rank = -1;         // of files named ...globalrank-R.log; -1: the lowest that is there
+    std::string arm = {};  // of a CSV; empty: the first one with values of tensors
+    // Of files named ...globalrank-R.log, or else the last number in the name of a log of the hook. -1: the lowest
+    // globalrank that is there, and all logs of the hook.
+    int rank = -1;
 };
 
 struct ReadProgress {
@@ -40,7 +42,7 @@ class RunReader {
   public:
     // Files and folders; of a folder all files of these kinds, also of its subfolder nvdlfw_inspect_statistics_logs.
     // What several files say of the same tensor and step is joined; where two say different things the later file
-    // wins. Reads nothing yet but the names.
+    // wins, except of two logs of the hook: read() refuses them. Reads nothing yet but the names.
     // Throws input_error: no such file, a folder without logs; usage_error: a rank that is not there.
     explicit RunReader(const std::vector<std::filesystem::path>& paths, RunSelection selection = {});
     // A log in memory, under that name.
@@ -53,7 +55,8 @@ class RunReader {
     // blocks of some megabytes, on this thread, when log() can be read: 0.1 s after the start at the latest, and then
     // after each block. May be called on a worker thread: it calls ask_between() (core/threads/ask.h), so that whoever
     // waits for it can end it, and lines are read by all threads of parallel_for().
-    // Throws input_error(file, "line 12 at byte 3456: WHY"); what was read before that line stays in log().
+    // Throws input_error(file, "line 12 at byte 3456: WHY"); what was read before that line stays in log(). Throws
+    // input_error(file, WHY) where two logs of the hook have the same tensor and step, or were trained in two recipes.
     // A last line without an end is left for the next call; notes say so, unless it is complete JSON.
     void read(const std::function<void(const ReadProgress&)>& report = {});
 

@@ -18,6 +18,9 @@ constexpr double kNotFinite = 1e6;         // severity, less the step: before al
 constexpr std::size_t kFirstResumed = 20;  // steps
 constexpr double kSteadyHeadroom = 1.5;    // binades, standard deviation
 constexpr double kMovingAmax = 0.02;       // binades
+constexpr double kUnseen = 0.5;            // severity of what may lose much and is not counted
+constexpr int kSaturated = 3;              // steps at least, under a delayed scale
+constexpr double kFault = 0.25;            // of what is lost, that stays lost without a history
 constexpr double kSmallest = 1e-30;
 
 // The middle element, or the mean of both, of those that were logged. NaN of nothing.
@@ -102,24 +105,81 @@ std::optional<RuleVerdict> judge_not_fp8(const TensorEvidence& e) {
     return std::nullopt;
 }
 
+bool loses(const TensorEvidence& e) {
+    const std::size_t last = e.size() - std::min(e.size(), kLastSteps);
+    return e.lost > e.thresholds.mean_lost || mean_low(e, last) > e.thresholds.lost_at_most;
+}
+
+// What lies below the amax was not counted, and the history keeps a spike long enough to matter.
+bool is_unseen(const TensorEvidence& e) {
+    const auto is_known = [](const TensorPoint& point) { return !std::isnan(point.underflow_pct); };
+    return !e.series.has_counters() && !(e.own && std::ranges::any_of(e.series.points(), is_known)) &&
+           e.recipe.algo == AmaxAlgo::max && e.recipe.history >= e.thresholds.spike_steps;
+}
+
 std::optional<RuleVerdict> judge_spike(const TensorEvidence& e) {
-    if (e.recipe.scale != ScaleSource::delayed || e.lost <= e.thresholds.spike_mean_lost) return std::nullopt;
+    if (e.recipe.scale != ScaleSource::delayed) return std::nullopt;
+    const bool loses_much = e.lost > e.thresholds.spike_mean_lost;
+    if (!loses_much && !is_unseen(e)) return std::nullopt;
     const auto at = first_spike(e);
-    if (!at) return std::nullopt;
-    return RuleVerdict{
+    if (!at || (!loses_much && double{e.ratio[*at]} < e.thresholds.unseen_spike)) return std::nullopt;
+    RuleVerdict verdict{
         *at,
         fmt::format("a spike of {} times kept in history {}", times(double{e.ratio[*at]}), e.recipe.history),
         e.lost, e.recipe.history > 16 ? "history 16, or most_recent" : "a shorter history, or most_recent"};
+    if (loses_much) return verdict;
+    verdict.cause += "; what is lost below the amax was not counted";
+    verdict.severity = kUnseen;
+    verdict.lost_known = false;
+    return verdict;
+}
+
+// The history keeps an amax that the tensor no longer has: with the scale of each step's own amax little is lost.
+std::optional<RuleVerdict> judge_stale_history(const TensorEvidence& e) {
+    if (e.recipe.scale != ScaleSource::delayed || !loses(e)) return std::nullopt;
+    Recipe own_amax = e.recipe;
+    own_amax.scale = ScaleSource::current;
+    if (replay_tensor(e.series, own_amax).mean_lost().low > kFault * e.lost) return std::nullopt;
+    const std::size_t at = first_loss(e);
+    float before = 0;
+    const std::size_t kept = std::min(at, static_cast<std::size_t>(e.recipe.history));
+    for (std::size_t i = at - kept; i < at; ++i) before = std::fmax(before, e.amax[i]);
+    if (!(before > e.amax[at])) return std::nullopt;
+    return RuleVerdict{
+        at,
+        fmt::format("the amax has fallen from {} to {}, and history {} keeps the old one",
+                    format_number(double{before}, 3), format_number(double{e.amax[at]}, 3), e.recipe.history),
+        e.lost};
+}
+
+std::optional<RuleVerdict> judge_saturates(const TensorEvidence& e) {
+    if (e.replay.from_above || width_bits(*e.replay.format) > 8) return std::nullopt;
+    // The first step of a delayed scale has scale 1, whatever the tensor is.
+    const bool delayed = e.recipe.scale == ScaleSource::delayed;
+    const std::size_t begin = delayed ? 1 : 0;
+    std::size_t first = e.size(), n = 0;
+    double most = 0;
+    for (std::size_t i = begin; i < e.size(); ++i) {
+        const auto over = double{e.replay.steps[i].over};
+        if (!(over >= e.thresholds.saturated_by)) continue;
+        first = std::min(first, i);
+        most = std::max(most, over);
+        ++n;
+    }
+    if (n == 0 || (delayed && n < kSaturated)) return std::nullopt;
+    const double share = 100 * static_cast<double>(n) / static_cast<double>(e.size() - begin);
+    if (share <= e.thresholds.saturated_steps) return std::nullopt;
+    return RuleVerdict{
+        first,
+        fmt::format("values above the window in {} of {} step{}, up to {} times: they saturate", n,
+                    e.size() - begin, e.size() - begin == 1 ? "" : "s",
+                    most < 10 ? format_number(most, 2) : times(most)),
+        share, delayed ? "a longer history, a larger margin, or current" : ""};
 }
 
 std::optional<RuleVerdict> judge_below_window(const TensorEvidence& e) {
     if (e.lost <= e.thresholds.mean_lost || !always_scale_1(e)) return std::nullopt;
     return RuleVerdict{first_loss(e), "values below the window: scale 1", e.lost};
-}
-
-bool loses(const TensorEvidence& e) {
-    const std::size_t last = e.size() - std::min(e.size(), kLastSteps);
-    return e.lost > e.thresholds.mean_lost || mean_low(e, last) > e.thresholds.lost_at_most;
 }
 
 // How many binades the median magnitude lies below the amax, per step; empty where counters are not there.
@@ -178,13 +238,18 @@ std::optional<RuleVerdict> judge_loses(const TensorEvidence& e) {
 
 std::optional<RuleVerdict> judge_all_zero(const TensorEvidence& e) {
     if (e.series.resolution() > 0) return std::nullopt;  // 0.0000 is not 0
-    for (std::size_t i = 1; i < e.size(); ++i)
-        if (e.amax[i] == 0) return RuleVerdict{i, "all values are 0 in this step", 0.1};
+    const auto points = e.series.points();
+    BinadeCounters counters;
+    for (std::size_t i = 1; i < e.size(); ++i) {
+        if (e.amax[i] != 0 || points[i].nonfinite) continue;
+        const bool is_empty = e.series.counters(points[i], counters) && counters.n == 0;
+        if (!is_empty) return RuleVerdict{i, "all values are 0 in this step", 0.1};
+    }
     return std::nullopt;
 }
 
 std::optional<RuleVerdict> judge_headroom(const TensorEvidence& e) {
-    if (!scales_seen(e) || first_spike(e)) return std::nullopt;
+    if (!scales_seen(e) || e.size() < 2 || first_spike(e)) return std::nullopt;
     std::vector<float> free;
     for (std::size_t i = 0; i < e.size(); ++i)
         free.push_back(static_cast<float>(
@@ -239,6 +304,8 @@ TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const 
         const double before = i < kFirstSpike ? 0 : median_of(e.amax, i - std::min(i, window), i);
         e.ratio.push_back(before > 0 ? static_cast<float>(double{e.amax[i]} / before) : kNotLogged);
     }
+    if (e.size() == 1 && recipe.scale == ScaleSource::delayed && !e.replay.observed)
+        e.replay.steps.front().lost.low = 0;
     e.lost = e.replay.mean_lost().low;
     return e;
 }
@@ -252,7 +319,9 @@ std::span<const RunRule> run_rules() {
         {spike, "4", "history 16, or most_recent", true, judge_spike},
         {below_window, "1", "a scale: delayed or current", true, judge_below_window},
         {outlier_channel, "", "block scales, Smooth-SwiGLU, or BF16", true, judge_outlier_channel},
+        {stale_history, "4", "a shorter history, or most_recent", true, judge_stale_history},
         {FindingKind::loses, "", "look at its histogram", true, judge_loses},
+        {saturates, "", "a scale: delayed or current", true, judge_saturates},
         {all_zero, "6", "keep the scale where the amax is 0", false, judge_all_zero},
         {headroom, "9", "margin 0", false, judge_headroom},
         {fixed_scale, "3?", "FP32 master weights", false, judge_fixed_scale},

@@ -26,7 +26,7 @@ struct TensorEvidence {
     std::size_t size() const { return amax.size(); }
     std::int32_t step(std::size_t i) const { return replay.steps[i].step; }
 };
-// The tensor needs two steps at least.
+// The tensor needs a step. Of one that has no second, a delayed scale is not known: it loses nothing then.
 TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const Recipe& recipe,
                            const Thresholds& thresholds);
 
@@ -36,6 +36,7 @@ struct RuleVerdict {
     std::string cause;
     double severity;
     std::string_view treatment = {};  // empty: the rule's
+    bool lost_known = true;           // RunFinding::lost_known
 };
 
 struct RunRule {

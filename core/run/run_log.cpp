@@ -25,13 +25,14 @@ std::uint64_t unpack_number(const std::uint8_t*& at) {
 constexpr int kTopBias = 2048;  // binades of doubles are from -1074 to 1023
 
 // What `later` has logged goes over what `point` has. Whether a value was there twice.
-bool join(TensorPoint& point, const TensorPoint& later) {
+bool replace_logged(TensorPoint& point, const TensorPoint& later) {
     bool twice = false;
     const auto over = [&](float& old, float now) {
         if (std::isnan(now)) return;
         twice = twice || !std::isnan(old);
         old = now;
     };
+    if (later.source != 0) point.source = later.source;
     over(point.amax, later.amax);
     over(point.amin, later.amin);
     over(point.scale, later.scale);
@@ -102,7 +103,7 @@ void TensorSeries::add(const TensorPoint& point, std::span<const std::uint8_t> p
     }
     has_scales_ = has_scales_ || !std::isnan(added.scale);
     if (!points_.empty() && points_.back().step == added.step) {
-        twice_ += join(points_.back(), added) ? 1 : 0;
+        join(points_.back(), added);
         return;
     }
     if (!points_.empty() && points_.back().step > added.step) {
@@ -112,13 +113,21 @@ void TensorSeries::add(const TensorPoint& point, std::span<const std::uint8_t> p
     points_.push_back(added);
 }
 
+void TensorSeries::join(TensorPoint& point, const TensorPoint& later) {
+    const std::uint16_t source = point.source;
+    const bool twice = replace_logged(point, later);
+    twice_ += twice ? 1 : 0;
+    if (twice && source != 0 && later.source != 0 && source != later.source && !same_record_)
+        same_record_ = {point.step, source, later.source};
+}
+
 void TensorSeries::settle() {
     if (std::exchange(settled_, true)) return;
     std::ranges::stable_sort(points_, {}, &TensorPoint::step);
     std::size_t kept = 0;
     for (std::size_t i = 1; i < points_.size(); ++i) {
         if (points_[kept].step == points_[i].step)
-            twice_ += join(points_[kept], points_[i]) ? 1 : 0;
+            join(points_[kept], points_[i]);
         else
             points_[++kept] = points_[i];
     }

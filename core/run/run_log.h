@@ -27,6 +27,7 @@ struct TensorPoint {
     float overflow_pct = kNotLogged;   // of the elements, that the run's own cast changed by saturation
     std::uint32_t counters = kNone;    // where TensorSeries has them; kNone: not logged
     bool nonfinite = false;            // NaN or Inf among the elements
+    std::uint16_t source = 0;          // which log of the hook says it, from 1 on; 0: another kind of log
 
     static constexpr std::uint32_t kNone = 0xFFFFFFFF;
 };
@@ -42,6 +43,12 @@ struct BinadeCounters {
     std::uint64_t nonzero() const;  // the sum of the bins
     // Appends them in the form that TensorSeries keeps: LEB128 numbers, a byte or two each.
     void pack(std::vector<std::uint8_t>& into) const;
+};
+
+// Two logs of the hook that hold the same tensor and step: they are of two ranks, or of two runs.
+struct SameRecord {
+    std::int32_t step;
+    std::uint16_t first, second;  // TensorPoint::source
 };
 
 // One tensor through all steps that were logged.
@@ -74,8 +81,11 @@ class TensorSeries {
     // What settle() and add() met: points that came after one of a higher step, values that a later one replaced.
     std::uint64_t unsorted() const { return unsorted_; }
     std::uint64_t twice() const { return twice_; }
+    const std::optional<SameRecord>& same_record() const { return same_record_; }
 
   private:
+    void join(TensorPoint& point, const TensorPoint& later);
+
     std::string name_;
     TensorClass class_;
     std::vector<TensorPoint> points_;
@@ -83,6 +93,7 @@ class TensorSeries {
     float resolution_ = 0;
     bool has_scales_ = false, settled_ = true;
     std::uint64_t unsorted_ = 0, twice_ = 0;
+    std::optional<SameRecord> same_record_;
 };
 
 // dy: the name ends in "dy", "dy3", or in a part "d"; w: in a part "w" or "w3"; else x.

@@ -64,7 +64,7 @@ bool read_inspect_line(std::string_view line, LogPiece& piece, std::string& why)
         return false;
     }
     std::string tensor;
-    if (!read_statistic(name, value, tensor, point)) return false;
+    if (!read_statistic(name, value, tensor, point, why)) return false;
     point.scale = kNotLogged;  // its inverse has four decimals: too few
     piece.rows.push_back({.name = piece.names.emplace_back(std::move(tensor)), .point = point});
     return true;
@@ -121,6 +121,7 @@ std::string read_csv_row(std::string_view line, const CsvColumns& columns, CsvRo
         if (column.kind != Kind::value) continue;
         TensorPoint& point = row.points[column.tensor];
         if (!read_float(cell, point.*column.part)) return "no number that float32 holds";
+        if (column.part == &TensorPoint::amax && point.amax < 0) return "a magnitude below 0";
         if (column.part == &TensorPoint::amax && !std::isfinite(point.amax)) point.nonfinite = true;
         row.logged[column.tensor] = 1;
     }
@@ -129,7 +130,8 @@ std::string read_csv_row(std::string_view line, const CsvColumns& columns, CsvRo
 
 }  // namespace
 
-bool read_statistic(std::string_view statistic, double value, std::string& name, TensorPoint& point) {
+bool read_statistic(std::string_view statistic, double value, std::string& name, TensorPoint& point,
+                    std::string& why) {
     struct Class {
         std::string_view word, suffix;
     };
@@ -145,6 +147,10 @@ bool read_statistic(std::string_view statistic, double value, std::string& name,
     const std::string_view what = statistic.substr(at + kind->word.size());
     const auto as_float = [&] { return static_cast<float>(value); };
     if (what == "cur_amax") {
+        if (value < 0) why = "a magnitude below 0";
+        if (std::isfinite(value) && value > double{std::numeric_limits<float>::max()})
+            why = "a magnitude beyond float32";
+        if (!why.empty()) return false;
         point.amax = as_float();
         point.nonfinite = !std::isfinite(point.amax);
     } else if (what == "scale_inv_min" && value > 0 && std::isfinite(value)) {
@@ -210,6 +216,14 @@ std::optional<std::string_view> csv_arm(std::string_view line, const CsvColumns&
     for (Cells cells(line); n < columns.columns.size() && cells.next(cell); ++n)
         if (columns.columns[n].kind == CsvColumns::Column::Kind::arm) return cell;
     return std::nullopt;
+}
+
+bool csv_has_values(std::string_view line, const CsvColumns& columns) {
+    std::string_view cell;
+    std::size_t n = 0;
+    for (Cells cells(line); n < columns.columns.size() && cells.next(cell); ++n)
+        if (columns.columns[n].kind == CsvColumns::Column::Kind::value && !cell.empty()) return true;
+    return false;
 }
 
 LogPiece parse_csv_lines(std::string_view text, const CsvColumns& columns, std::string_view arm) {

@@ -73,9 +73,12 @@ std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& gr
             return fmt::format("{} {} {} at scale 1", names, one ? "loses" : "lose",
                                pct_words(first.lost_pct));
         case FindingKind::outlier_channel:
+        case FindingKind::stale_history:
         case FindingKind::loses:
             return fmt::format("{} {} up to {} from step {}", names, one ? "loses" : "lose",
                                pct_words(lane.most), step);
+        case FindingKind::saturates:
+            return fmt::format("{} saturate{} from step {} on", names, one ? "s" : "", step);
         case FindingKind::all_zero:
             return fmt::format("{} {} all 0 in step {}", names, one ? "is" : "are", step);
         case FindingKind::headroom:

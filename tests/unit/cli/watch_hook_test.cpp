@@ -104,7 +104,7 @@ TEST_CASE(
           "3 findings; 15 of 18 tensors are well", "cannot be seen in these statistics: "})
         CHECK(table.out.find(text) != std::string::npos);
     const Finished none = fp8lab("watch " + run + " --recipe bf16");
-    CHECK(none.out.find("\nnothing\n") != std::string::npos);
+    CHECK(none.out.find("\nnothing: no rule finds fault") != std::string::npos);
     CHECK(none.out.find("cannot be seen in these statistics: ") != std::string::npos);
     // Without counters nothing is called well.
     const Scratch scratch;
@@ -113,6 +113,26 @@ TEST_CASE(
     const Finished bare = fp8lab("watch " + (scratch / "run.csv"));
     CHECK(bare.out.find("1 finding; 1 of 2 tensors have none\n") != std::string::npos);
     CHECK(bare.out.find("2 of 2 tensors have no counters of binades") != std::string::npos);
+    CHECK(bare.out.find("  -  NaN or Inf before the cast") != std::string::npos);
+    // Modes have their word, and a loss that is not finite its line.
+    CHECK(table.out.find("mode 4: a spike of 5.0e5 times") != std::string::npos);
+    spit(scratch / "loss.csv", "step,recipe,loss,amax_x1\n0,bf16,1,1\n1,bf16,nan,1\n2,bf16,nan,1\n");
+    const std::string loss = quoted(scratch / "loss.csv");
+    const Finished odd = fp8lab("watch " + loss);
+    CHECK(odd.out.find("1 tensor, steps 0 to 2") != std::string::npos);
+    CHECK(odd.out.find("\nthe loss is NaN in step 1\n") != std::string::npos);
+    CHECK(parsed(fp8lab("watch --json " + loss).out)["first_nonfinite_loss"]["step"] == 1);
+    CHECK(fp8lab("watch --csv " + loss).err.find("the loss is NaN in step 1") != std::string::npos);
+    // A name neither pads all rows nor writes control characters.
+    std::string log = "{\"fp8lab\":1}\n";
+    for (int step = 0; step < 3; ++step)
+        log += R"({"step":)" + std::to_string(step) + R"(,"tensor":"a\u001b)" + std::string(6000, 'n') +
+               R"(.x","amax":1e-9})" + "\n";
+    spit(scratch / "long.jsonl", log);
+    const std::string named = "watch --recipe unscaled " + (scratch / "long.jsonl");
+    CHECK(fp8lab(named).out.find("a\\x1bnnnn") != std::string::npos);
+    CHECK(fp8lab(named).out.size() < 1000);
+    CHECK(fp8lab(named + " --csv").out.find('\x1b') == std::string::npos);
     const First top = first(FP8LAB_SOURCE "/assets/runs/tiny-swiglu.jsonl", "delayed:history=64");
     CHECK(top.tensor == "out.x");
     CHECK(top.step == 60);

@@ -45,8 +45,8 @@ RunLog log_of(const std::string& csv, const std::string& arm) {
 std::string first(const RunLog& log, const std::string& recipe) {
     const auto found = findings(log, parse_recipe(recipe));
     if (found.empty()) return "nothing";
-    const std::string kinds[] = {"overflow", "not FP8", "spike",    "below", "channel",
-                                 "loses",    "zero",    "headroom", "fixed", "resumed"};
+    const std::string kinds[] = {"overflow", "not FP8",   "spike", "below",    "channel", "stale",
+                                 "loses",    "saturates", "zero",  "headroom", "fixed",   "resumed"};
     return found[0].name + " step " + std::to_string(found[0].step) + ": " +
            kinds[static_cast<int>(found[0].kind)];
 }

@@ -249,3 +249,88 @@ TEST_CASE("the shipped run: one row x 1e6 in step 60, a channel that grows from 
         CHECK(under[i].from_above == (i == 5));
     }
 }
+
+TEST_CASE("one logged step: what is not finite, and what a scale of 1 loses, are found") {
+    TensorSeries odd("a.x");
+    log_values(odd, 0, {1, NAN, 3, NAN});
+    CHECK(one(log_of(odd), kDelayed).kind == FindingKind::not_fp8);
+    const RunLog small = log_of(amaxes("a.dy", {1e-7F}));
+    CHECK(one(small, parse_recipe("unscaled")).kind == FindingKind::below_window);
+    // A delayed scale casts a first step with scale 1, which says nothing of the run.
+    CHECK(findings(small, kDelayed).empty());
+    const auto said = not_known(small, kDelayed);
+    REQUIRE(said.size() == 2);
+    CHECK(said[1].starts_with("1 of 1 tensor was logged in one step only"));
+}
+
+TEST_CASE("values above the window: where many steps saturate, and not where a few do") {
+    const RunFinding all =
+        one(log_of(amaxes("x", std::vector<float>(100, 1572864))), parse_recipe("unscaled"));
+    CHECK(all.kind == FindingKind::saturates);
+    CHECK(all.step == 0);
+    // 1572864 / 464 = 3389.8
+    CHECK(all.cause == "values above the window in 100 of 100 steps, up to 3.4e3 times: they saturate");
+    CHECK(all.treatment == "a scale: delayed or current");
+    std::vector<float> grows;
+    for (int step = 0; step < 40; ++step) grows.push_back(std::ldexp(1.5F, step));
+    const RunFinding growing = one(log_of(amaxes("x", grows)), kDelayed);
+    CHECK(growing.kind == FindingKind::saturates);
+    CHECK(growing.step == 1);
+    CHECK(growing.treatment.find("margin") != std::string::npos);
+    CHECK(findings(log_of(amaxes("x", grows)), parse_recipe("current")).empty());
+    std::vector<float> few(100, 1.0F);
+    few[50] = few[60] = few[70] = 10;
+    CHECK(findings(log_of(amaxes("x", few)), parse_recipe("delayed:history=4")).empty());
+}
+
+TEST_CASE("4: an amax that has fallen for good is the history's fault, as is a spike of three steps") {
+    std::vector<float> fallen(100, 3.0F);
+    for (std::size_t i = 0; i < 20; ++i) fallen[i] = 1572864;
+    const RunFinding stale = one(log_of(amaxes("x", fallen)), kDelayed);
+    CHECK(stale.kind == FindingKind::stale_history);
+    CHECK(stale.number == "4");
+    CHECK(stale.step == 20);
+    CHECK(stale.cause.find("history 1024 keeps the old one") != std::string::npos);
+    // Lost under the scale of its own amax too: another cause.
+    TensorSeries wide("dy");
+    for (int step = 0; step < 60; ++step) log_values(wide, step, {3, 1e-12F, 1e-12F, 1e-12F});
+    CHECK(one(log_of(wide), kDelayed).kind == FindingKind::loses);
+}
+
+TEST_CASE("4: a large spike is found where nothing below the amax was counted, and its loss is not known") {
+    std::vector<float> amax(60, 3.0F);
+    amax[20] = 3e5F;
+    const RunFinding spike = one(log_of(amaxes("x", amax)), kDelayed);
+    CHECK(spike.kind == FindingKind::spike);
+    CHECK(spike.step == 20);
+    CHECK_FALSE(spike.lost_known);
+    CHECK(findings(log_of(amaxes("x", amax)), parse_recipe("delayed:algo=most_recent")).empty());
+    amax[20] = 300;
+    CHECK(findings(log_of(amaxes("x", amax)), kDelayed).empty());
+}
+
+TEST_CASE("6: neither NaN nor an empty tensor are zeros") {
+    TensorSeries odd("a.x"), empty("b.x");
+    for (int step = 0; step < 4; ++step) {
+        log_values(odd, step, {NAN, NAN});
+        log_values(empty, step, {});
+    }
+    CHECK(one(log_of(odd), kDelayed).kind == FindingKind::not_fp8);
+    CHECK(findings(log_of(empty), kDelayed).empty());
+}
+
+TEST_CASE(
+    "a loss that is not finite is found, and an upper bound is told of recipes with a scale per block") {
+    RunLog log = log_of(amaxes("x", {1, 1}));
+    CHECK_FALSE(first_nonfinite_loss(log));
+    log.losses = {{0, 1}, {3, INFINITY}, {4, NAN}};
+    REQUIRE(first_nonfinite_loss(log));
+    CHECK(first_nonfinite_loss(log)->step == 3);
+    TensorSeries wide("dy");
+    for (int step = 0; step < 3; ++step) log_values(wide, step, {3, 1e-12F, 1e-12F, 1e-12F});
+    const auto said = not_known(log_of(wide), parse_recipe("mxfp8"));
+    REQUIRE(said.size() == 1);
+    CHECK(said[0].find("only an upper bound of what becomes 0 is known: at most 75.0 %, of dy") !=
+          std::string::npos);
+    CHECK(not_known(log_of(wide), parse_recipe("current")).empty());
+}

@@ -239,12 +239,19 @@ TEST_CASE("what is no record is refused with line and byte, and what stood befor
              Case{R"({"step":2147483648,"tensor":"x"})", 8, "not in 0..2147483647"},
              Case{R"({"step":1.5,"tensor":"x"})", 8, "expected a whole number"},
              Case{R"({"step":1,"tensor":"x","n":99999999999999999999})", 27, "not in 0.."},
-             Case{R"({"step":1,"tensor":"x","n":-1})", 27, "expected a whole number"},
+             Case{R"({"step":1,"tensor":"x","n":-1})", 27, "not in 0.."},
              Case{R"({"step":1,"tensor":"x","amax":1e39})", 30, "a magnitude beyond float32"},
              Case{R"({"step":1,"tensor":"x","amax":1e999})", 30, "the number does not fit"},
              Case{R"({"step":1,"tensor":"x","amax":-1})", 30, "a magnitude below 0"},
              Case{R"({"step":1,"tensor":"x","amax":-inf})", 30, "expected a number"},
-             Case{R"({"step":1,"tensor":"x","top":3000,"bins":[1]})", 29, "not in -1074..1023"},
+             Case{R"({"step":1,"tensor":"x","top":3000,"bins":[1]})", 29, "not in -149..127"},
+             Case{R"({"step":1,"tensor":"x","amax":1e6,"top":1,"bins":[2]})", 0,
+                  "amax is in binade 19, top is 1"},
+             Case{R"({"step":1,"tensor":"x","amax":2,"amin":3,"top":1,"bins":[2]})", 0, "amin is above amax"},
+             Case{R"({"step":1,"tensor":"x","amax":2,"amin":3})", 0, "amin is above amax"},
+             Case{R"({"step":1,"tensor":"x","amax":0,"top":3,"bins":[2]})", 0, "amax is 0, and bins have"},
+             Case{R"({"step":1,"name":"a_weight_cur_amax","value":-5})", 0, "a magnitude below 0"},
+             Case{R"({"step":1,"name":"a_weight_cur_amax","value":1e300})", 0, "beyond float32"},
              Case{R"({"step":1,"tensor":"x","n":2,"top":0,"bins":[1]})", 0, "add up to 1, n is 2"},
              Case{R"({"step":1,"tensor":"x","bins":[1]})", 0, "bins without top"},
              Case{R"({"tensor":"x","amax":1})", 0, "without a step"},
@@ -259,6 +266,10 @@ TEST_CASE("what is no record is refused with line and byte, and what stood befor
         CHECK(said.starts_with(place + std::to_string(before.size() + c.byte) + ": "));
         CHECK(said.find(c.why) != std::string::npos);
     }
+}
+
+TEST_CASE("a log whose head, cells or statistics are wrong is refused with line and byte") {
+    const std::string before = kHead + record(0, "x", 1);
     std::string bins = R"({"step":1,"tensor":"x","top":0,"bins":[1)";
     for (int i = 0; i < 64; ++i) bins += ",0";
     CHECK(refusal(before + bins + "]}\n").find("more than 64 bins") != std::string::npos);
@@ -273,11 +284,16 @@ TEST_CASE("what is no record is refused with line and byte, and what stood befor
     CHECK(refusal(csv + "x,bf16,1,2\n").find("line 3 at byte 36: the step is no whole number") !=
           std::string::npos);
     CHECK(refusal(csv + "1,bf16,1,1e39\n").find("no number that float32 holds") != std::string::npos);
+    CHECK(refusal(csv + "1,bf16,1,-5\n").find("line 3 at byte 45: a magnitude below 0") != std::string::npos);
     const std::string inspect = "T - INFO - a_weight_cur_amax iteration=000000 value=1.0000\n";
     CHECK(refusal(inspect + "T - INFO - a_weight_cur_amax iteration=99999999999 value=1.0000\n")
               .find("line 2 at byte 59: the iteration") != std::string::npos);
     CHECK(refusal(inspect + "T - INFO - a_weight_cur_amax iteration=000001 value=1.0x\n")
               .find("the value is no number") != std::string::npos);
+    CHECK(refusal(inspect + "T - INFO - a_weight_cur_amax iteration=000001 value=-5.0000\n")
+              .find("line 2 at byte 59: a magnitude below 0") != std::string::npos);
+    CHECK(refusal(inspect + "T - INFO - a_weight_cur_amax iteration=000001 value=1e300\n")
+              .find("a magnitude beyond float32") != std::string::npos);
 }
 
 TEST_CASE("a growing file is read on: a record without an end waits, a number cut in two is no number") {
@@ -388,4 +404,77 @@ TEST_CASE("a folder: its logs joined, one rank of several, what is no log is sai
     CHECK_THROWS_WITH_AS(read_run({scratch.path / "empty"}), doctest::Contains("no log in this folder"),
                          Error);
     CHECK_THROWS_AS(read_run({scratch.path / "none"}), Error);
+}
+
+TEST_CASE("two logs of the hook that hold the same tensor and step are refused, and --rank takes one") {
+    const Scratch scratch;
+    const std::string first = scratch / "run-0.jsonl", second = scratch / "run-1.jsonl";
+    std::string healthy = kHead, sick = kHead;
+    for (int step = 0; step < 10; ++step) {
+        healthy += record(step, "a.x", 1);
+        sick += step == 9 ? R"({"step":9,"tensor":"a.x","amax":NaN})"
+                            "\n"
+                          : record(step, "a.x", 1);
+    }
+    append(first, sick);
+    append(second, healthy);
+    const auto said = [](const std::vector<std::filesystem::path>& paths) -> std::string {
+        try {
+            read_run(paths);
+        } catch (const Error& error) {
+            return error.what();
+        }
+        return {};
+    };
+    for (const auto& paths : {std::vector<std::filesystem::path>{scratch.path}, {first, second}}) {
+        const std::string why = said(paths);
+        CAPTURE(why);
+        CHECK(why.starts_with(second + ": a.x in step 0 is in " + first + " too"));
+        CHECK(why.find("--rank") != std::string::npos);
+    }
+    CHECK(read_run({scratch.path}, {.rank = 0}).tensors.at(0).points()[9].nonfinite);
+    CHECK_FALSE(read_run({scratch.path}, {.rank = 1}).tensors.at(0).points()[9].nonfinite);
+    CHECK_THROWS_WITH_AS(read_run({scratch.path}, {.rank = 2}), doctest::Contains("ranks: 0 1"), Error);
+    // Other steps of one run, or other tensors, are joined.
+    const std::string later = scratch / "later.jsonl";
+    append(later, kHead + record(10, "a.x", 1) + record(9, "b.x", 1));
+    const RunLog log = read_run({first, later});
+    CHECK(log.tensors.size() == 2);
+    CHECK(log.tensors[0].points().size() == 11);
+    // A log that is read on while it grows.
+    RunReader reader(std::vector<std::filesystem::path>{first, later});
+    reader.read();
+    append(later, record(3, "a.x", 1));
+    CHECK_THROWS_WITH_AS(reader.read(), doctest::Contains("a.x in step 3"), Error);
+}
+
+TEST_CASE(
+    "logs of the hook that were trained in two recipes are refused, and a recipe that is unknown is said") {
+    const Scratch scratch;
+    const std::string first = scratch / "a.jsonl", second = scratch / "b.jsonl";
+    append(first, kHead + record(0, "a.x", 1));
+    append(second, R"({"fp8lab":1,"recipe":"delayed"})"
+                   "\n" +
+                       record(0, "b.x", 1));
+    CHECK_THROWS_WITH_AS(
+        read_run({first, second}),
+        doctest::Contains((second + ": it was trained in delayed, " + first + " in bf16").c_str()), Error);
+    const RunLog log = read_run_text(R"({"fp8lab":1,"recipe":"wat"})"
+                                     "\n" +
+                                         record(0, "x", 1),
+                                     "f");
+    CHECK(has_note(log, "the log says recipe wat, which is none of this program's"));
+}
+
+TEST_CASE("a CSV is read from its first arm that has values of tensors, and a byte order mark is skipped") {
+    const std::string csv = "step,recipe,loss,amax_x1\n0,fp32,1,\n0,delayed,1,4\n1,fp32,1,\n1,delayed,1,5\n";
+    const RunLog log = read_run_text(csv, "f");
+    CHECK(log.arm == "delayed");
+    CHECK(log.arms == std::vector<std::string>{"fp32", "delayed"});
+    REQUIRE(log.tensors.size() == 1);
+    CHECK(log.tensors[0].points().size() == 2);
+    CHECK(log.losses.size() == 2);
+    CHECK(read_run_text(csv, "f", {.arm = "fp32"}).tensors.empty());
+    CHECK(read_run_text("step,recipe,loss,amax_x1\n0,fp32,1,\n", "f").tensors.empty());
+    CHECK(read_run_text("\xEF\xBB\xBF" + kHead + record(0, "x", 1), "f").tensors.size() == 1);
 }
