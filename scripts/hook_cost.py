@@ -65,7 +65,7 @@ def main():
             torch.cuda.synchronize()
 
     def time_of(every, path):
-        watch = Watch(model, path, every=every) if every else None
+        watch = Watch(model, path, every=every, overwrite=True) if every else None
         sync()
         begin = time.perf_counter()
         for _ in range(STEPS):

@@ -14,9 +14,12 @@ target is tanh(x A). AdamW, lr 2e-3. FAULT:
 Needs PyTorch and nothing else. Exit status 1: a check failed; 77: there is no PyTorch. tests/unit/cli/watch_hook_test.cpp
 runs it.
 """
+import copy
+import io
 import json
 import math
 import pathlib
+import subprocess
 import sys
 import tempfile
 
@@ -80,7 +83,7 @@ def run(fault, seed, path):
     model = Model()
     teacher = torch.randn(32, 4) * .3
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3)
-    watch = fp8lab_hook.Watch(model, path, recipe="bf16")
+    watch = fp8lab_hook.Watch(model, path, overwrite=True, recipe="bf16")
     poisoned = {"poison": 150, "both": 60}.get(fault)
     aligns, alignment = fault in ("align", "both"), None
     for step in range(STEPS):
@@ -197,6 +200,102 @@ def check_watch(path):
         check_record(f"step {step}, {name}", line, seen[step, name.split(".")[1]])
 
 
+class Odd(torch.nn.Module):
+    """A layer that is called by keyword and gives a list, as no torch.nn.Linear does."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, *, input):
+        return [input * self.weight, "no tensor"]
+
+
+def check_refused(what, error, call):
+    try:
+        call()
+        check(what, "nothing", error.__name__)
+    except error as raised:
+        check(what, "fp8lab_hook: " in str(raised), True)
+
+
+def check_construction(folder):
+    linear, path = torch.nn.Linear(2, 2), folder + "/there.jsonl"
+    for every in (0, -1, 1.5):
+        check_refused(f"every={every}", ValueError, lambda: fp8lab_hook.Watch(linear, path, every=every))
+    check_refused("kinds", ValueError, lambda: fp8lab_hook.Watch(linear, path, kinds="g"))
+    check_refused("names", ValueError, lambda: fp8lab_hook.Watch(linear, path, names="none"))
+    check("refused before a file is made", pathlib.Path(path).exists(), False)
+    pathlib.Path(path).write_text("kept")
+    check_refused("a file that exists", FileExistsError, lambda: fp8lab_hook.Watch(linear, path))
+    check_refused("its InspectLogger", FileExistsError, lambda: fp8lab_hook.InspectLogger(path))
+    check("the old log", pathlib.Path(path).read_text(), "kept")
+    fp8lab_hook.Watch(linear, path, overwrite=True).close()
+    check("overwrite", records(path)[0]["fp8lab"], 1)
+
+
+def check_goes_on(folder):
+    """What a hook cannot log does not stop the training."""
+    odd = torch.nn.ModuleDict(dict(odd=Odd()))
+    path = folder + "/odd.jsonl"
+    watch = fp8lab_hook.Watch(odd, path, types=(Odd,))
+    for loss in (torch.tensor([1.0, 3.0]), object()):
+        odd["odd"](input=torch.tensor([2.0, 4.0]))[0].sum().backward()
+        watch.step(loss)
+    watch.close()
+    head, lines, losses = records(path)
+    check_record("by keyword", lines[0, "odd.x"], [2.0, 4.0])
+    check_record("a list", lines[0, "odd.dy"], [1.0, 1.0])
+    check("a loss of two elements is their mean", losses, [(0, 2.0)])
+
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2, bias=False))
+    watch = fp8lab_hook.Watch(model, folder + "/copies.jsonl")
+    saved = io.BytesIO()
+    torch.save(model, saved)
+    saved.seek(0)
+    x, copies = torch.ones(1, 2), [copy.deepcopy(model), torch.load(saved, weights_only=False)]
+    for each in [model, *copies]:
+        loss = each(x).sum()
+    model(x).sum().backward()
+    watch.step(loss)
+    loss.backward()  # of a copy: not logged either
+    late = model(x * 3).sum()
+    watch.step()
+    late.backward()
+    watch.step()
+    watch.close()
+    lines = records(folder + "/copies.jsonl")[1]
+    check("copies are not logged", lines[0, "0.x"]["n"], 4)
+    check("a gradient behind its step is left out", sorted(lines), [(0, "0.dy"), (0, "0.w"), (0, "0.x"), (1, "0.w"), (1, "0.x")])
+
+    counts, fp8lab_hook.count = fp8lab_hook.count, lambda tensor: 1 / 0
+    watch = fp8lab_hook.Watch(model, folder + "/raises.jsonl")
+    model(x).sum().backward()
+    fp8lab_hook.count = counts
+    watch.file.close()  # as a disk that is full
+    watch.step(1.0)
+    watch.close()
+
+
+def check_crash(path):
+    """Losses between two logged steps are written where an exception ends the program; layers not called are told."""
+    code = f"""
+import sys, torch
+sys.path.insert(0, {str(pathlib.Path(fp8lab_hook.__file__).parent)!r})
+from fp8lab_hook import Watch
+model = torch.nn.ModuleDict(dict(a=torch.nn.Linear(2, 2), never=torch.nn.Linear(2, 2)))
+watch = Watch(model, {path!r}, every=100)
+for step in range(5):
+    model["a"](torch.ones(1, 2)).sum().backward()
+    watch.step(torch.tensor(float(step)))
+raise SystemError
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    check("the end", ended.returncode, 1)
+    check("the layer that is not called", "nothing is logged of: never" in ended.stderr, True)
+    check("losses of a crash", records(path)[2], [(step, float(step)) for step in range(5)])
+
+
 def check_inspect_logger(path):
     logger = fp8lab_hook.InspectLogger(path)
     logger.log_scalar("a_gradient_cur_amax", torch.tensor(2.5e-9), 3, level=20)
@@ -211,6 +310,9 @@ def main(arguments):
             check_tensors()
             check_watch(folder + "/watch.jsonl")
             check_inspect_logger(folder + "/inspect.jsonl")
+            check_construction(folder)
+            check_goes_on(folder)
+            check_crash(folder + "/crash.jsonl")
         return 1 if failed else 0
     if len(arguments) != 4 or arguments[0] != "run":
         print(__doc__, file=sys.stderr)
