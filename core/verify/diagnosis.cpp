@@ -30,6 +30,7 @@ constexpr std::array kFaults = {
     Fault{"e5m2-as-e4m3", "E5M2 codes read as E4M3"},
     Fault{"e4m3-as-e5m2", "E4M3 codes read as E5M2"},
     Fault{"weight-transposed", "weight transposed"},
+    Fault{"codes-transposed", "weight transposed, its scales not"},
     Fault{"rotary", "rows permuted (rotary order)"},
     Fault{"other-tensor", "is another tensor"},
     Fault{"scale-lost", "scale lost"},
@@ -37,9 +38,14 @@ constexpr std::array kFaults = {
     Fault{"scale-divides", "divided by the scale"},
     Fault{"scale-rounded-later", "scale rounded after the cast"},
     Fault{"one-factor", "one factor for all values"},
+    Fault{"odd-scales", "all scales are NaN, Inf or 0"},
     Fault{"local-scales", "local: some scales"},
     Fault{kNoRule, "scales of another tensor or rule"},
     Fault{"local-tiles", "local: some tiles"},
+    Fault{"local-rows", "local: some rows"},
+    Fault{"not-finite", "values are NaN or Inf"},
+    Fault{"original-zero", "the original is 0 everywhere"},
+    Fault{"original-not-finite", "values of the original are NaN or Inf"},
     Fault{"none", "none of these"},
 };
 
@@ -70,19 +76,72 @@ class Diagnoser {
             return same;
         bands_ = bands_of(shape_, divisions_);
         const Amaxes amaxes = whole_amaxes(original_, shape_, divisions_, bands_);
-        const Measured measured = measure(original_, stored_, divisions_, amaxes, bands_);
-        rel_l2_ = measured.stored.relative();
-        for (const SquaredError& own : measured.own) limits_.push_back(limit_of(own));
-        limit_ = std::ranges::max(limits_);
+        Measured measured = measure(original_, stored_, divisions_, amaxes, bands_);
+        take(measured);
+        // Most files have the first rule, and need no other cast.
+        if (const auto rules = divisions_by_rule(divisions_.front());
+            rules.size() > 1 && divisions_.size() == 1 && (rel_l2_ > limit_ || has_parts_off(measured))) {
+            measured =
+                measure(original_, stored_, rules, whole_amaxes(original_, shape_, rules, bands_), bands_);
+            take(measured);
+            limits_ = {limit_};
+        }
         if (rel_l2_ > kSame && measured.is_rounded()) return named("rounded-first");
-        if (rel_l2_ <= limit_) return fine();
+        if (measured.original_not_finite > 0) return original_not_finite(measured);
+        if (rel_l2_ <= limit_) return has_parts_off(measured) ? local(measured) : fine();
+        if (measured.stored.signal == 0) return named("original-zero");
         if (auto found = try_hypotheses(amaxes.tensor)) return *found;
         if (auto found = try_others()) return *found;
         if (auto found = try_factors()) return *found;
+        if (measured.not_finite > 0) return not_finite(measured);
         return try_tiles();
     }
 
   private:
+    void take(const Measured& measured) {
+        rel_l2_ = measured.stored.relative();
+        limits_.clear();
+        for (const SquaredError& own : measured.own) limits_.push_back(limit_of(own));
+        limit_ = limits_.empty() ? kSame : std::ranges::max(limits_);
+    }
+
+    double mean_square(const Measured& measured) const {
+        return measured.stored.signal / static_cast<double>(shape_.rows * shape_.cols);
+    }
+    bool has_parts_off(const Measured& measured) const {
+        const double mean = mean_square(measured);
+        const Parts& parts = measured.parts;
+        return parts.rows.off(mean) + parts.tiles.off(mean) + parts.scales.off(mean) > 0;
+    }
+
+    // The whole is as near as it should be, and some parts are not.
+    Diagnosis local(const Measured& measured) const {
+        if (auto found = try_factors(); found && found->fault == "local-scales") return *found;
+        const double mean = mean_square(measured);
+        const auto of = [&](std::string_view fault, std::int64_t off, std::int64_t all,
+                            std::string_view kind) {
+            return named(fault, fmt::format("local: {} of {} {}", with_commas(static_cast<std::size_t>(off)),
+                                            with_commas(static_cast<std::size_t>(all)), kind));
+        };
+        const auto& [rows, tiles, scales] = measured.parts;
+        // A row of zeros may put each tile that it crosses off, and a tile each of its rows.
+        const std::int64_t rows_off = rows.off(mean), tiles_off = tiles.off(mean);
+        if (tiles_off > 0 && (rows_off == 0 || tiles_off <= rows_off))
+            return of("local-tiles", tiles_off, tiles.all, "tiles");
+        if (rows_off > 0) return of("local-rows", rows_off, rows.all, "rows");
+        return of("local-scales", scales.off(mean), scales.all, "scales");
+    }
+
+    Diagnosis not_finite(const Measured& measured) const {
+        const double rest = measured.finite.relative();
+        return named("not-finite", not_finite_words(measured.not_finite),
+                     rest <= limit_ ? rest : std::numeric_limits<double>::quiet_NaN());
+    }
+    Diagnosis original_not_finite(const Measured& measured) const {
+        return named("original-not-finite",
+                     not_finite_words(measured.original_not_finite, " of the original"));
+    }
+
     Diagnosis fine() const { return {.rel_l2 = rel_l2_, .limit = limit_}; }
     Diagnosis named(std::string_view fault, std::string words = {},
                     double mended = std::numeric_limits<double>::quiet_NaN()) const {
@@ -92,9 +151,9 @@ class Diagnoser {
     // Most tensors of a file without scales are those of the original, and need no cast. A fault: they are not.
     Diagnosis compare_values() {
         const std::vector<Band> bands = bands_of(shape_, {});
-        rel_l2_ = measure(original_, stored_, {}, {}, bands).stored.relative();
-        limit_ = kSame;
-        if (rel_l2_ <= kSame) return fine();
+        const Measured measured = measure(original_, stored_, {}, {}, bands);
+        take(measured);
+        if (rel_l2_ <= kSame && measured.original_not_finite == 0 && !has_parts_off(measured)) return fine();
         divisions_ = divisions_of_values(shape_);
         return named("none");
     }
@@ -202,6 +261,7 @@ class Diagnoser {
             const FactorTally tally = factors_of(original_, stored_, divisions_[d], bands_);
             if (tally.relative() > limits_[d]) continue;
             FactorFault found = fault_of(tally, stored_.scales() != nullptr);
+            if (found.fault.empty()) continue;
             // A finer division than the file's fits too, and does not explain the factors: a later one may.
             const bool explained = found.fault != kNoRule;
             if (explained || !out) out = named(found.fault, std::move(found.words), tally.relative());
@@ -236,11 +296,16 @@ class Diagnoser {
 
 std::span<const Fault> faults() { return kFaults; }
 
+std::string not_finite_words(std::int64_t count, std::string_view of_what) {
+    return fmt::format("{} value{}{} {} NaN or Inf", with_commas(static_cast<std::size_t>(count)),
+                       count == 1 ? "" : "s", of_what, count == 1 ? "is" : "are");
+}
+
 std::string Diagnosis::sentence() const {
     const auto number = [](double value) {
         return std::isinf(value) ? std::string("not finite") : format_number(value, 3);
     };
-    return fmt::format("{}; {}", words,
+    return fmt::format("{}; relative L2 {}", words,
                        std::isnan(mended) ? number(rel_l2) : fmt::format("{} then", number(mended)));
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <span>
@@ -34,8 +35,12 @@ struct Diagnosis {
     double mended = std::numeric_limits<double>::quiet_NaN();
     double limit = 0;  // T; 0.004 of values that are the original's
     bool is_fault() const { return !fault.empty(); }
-    std::string sentence() const;  // "global scale is the reciprocal; 0.092 then", "fine; 0.0262"
+    std::string sentence()
+        const;  // "global scale is the reciprocal; relative L2 0.092 then", "fine; relative L2 0.0262"
 };
+
+// "1 value is NaN or Inf", "2 values of the original are NaN or Inf".
+std::string not_finite_words(std::int64_t count, std::string_view of_what = "");
 
 struct Question {
     const TensorStore& model;

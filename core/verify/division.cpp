@@ -36,11 +36,31 @@ void for_blocks(std::span<const float> rows, const ScaleGrid& grid, std::size_t 
     }
 }
 
+// 2^(floor(log2 amax) - largest exponent of the format), not below 2^-127.
+void to_floor(const FormatInfo& format, std::span<float> amaxes) {
+    constexpr int kLeast = -127;
+    for (float& each : amaxes)
+        if (each > 0 && std::isfinite(each))
+            each = std::ldexp(
+                1.F, std::max(kLeast, std::ilogb(each) - std::ilogb(static_cast<float>(max_finite(format)))));
+}
+
+// What is added to an amax before floor, as a part of it: from 2 - 2^-(bits of mantissa + 1) on it is the next power.
+float even_factor(const FormatInfo& format) {
+    return 2 / (2 - std::exp2(-static_cast<float>(format.mantissa_bits + 1)));
+}
+
 }  // namespace
 
 std::vector<float> Division::units(std::span<const float> amaxes, float tensor_amax) const {
     const auto max = static_cast<float>(max_finite(*format));
     std::vector<float> out(amaxes.begin(), amaxes.end());
+    if (kind == ScaleKind::power_floor || kind == ScaleKind::power_even) {
+        if (kind == ScaleKind::power_even)
+            for (float& each : out) each *= even_factor(*format);
+        to_floor(*format, out);
+        return out;
+    }
     for (float& unit : out) unit /= max;
     if (kind == ScaleKind::exact) return out;
     if (kind == ScaleKind::power) {
@@ -69,6 +89,16 @@ Division division_of(const StoredTensor& tensor) {
             .format = &find_format(format_of_dtype(tensor.element)),
             .kind = kind,
             .tall = is_tall(scales.grid, tensor.matrix().rows)};
+}
+
+std::vector<Division> divisions_by_rule(const Division& division) {
+    std::vector<Division> out = {division};
+    if (division.kind == ScaleKind::power)
+        for (const ScaleKind kind : {ScaleKind::power_floor, ScaleKind::power_even}) {
+            out.push_back(division);
+            out.back().kind = kind;
+        }
+    return out;
 }
 
 std::vector<Division> divisions_of_values(MatrixShape shape) {

@@ -11,9 +11,11 @@
 
 namespace fp8lab {
 
-// How a scale is rounded: not at all (FP32 and what is stored as such), up to a power of two (E8M0), or to E4M3, below
-// the scale of the tensor where there is one.
-enum class ScaleKind { exact, power, e4m3, e4m3_under_global };
+// How a scale is rounded: not at all (FP32 and what is stored as such), to a power of two (E8M0), or to E4M3, below the scale
+// of the tensor where there is one. E8M0 by each rule in use: up, so that no value is above the largest one of the format;
+// floor, of OCP's MX 1.0, which clips up to half of the amax's binade; even, floor after the amax is rounded to the format's
+// mantissa (torchao's ScaleCalculationMode has all of them).
+enum class ScaleKind { exact, power, power_floor, power_even, e4m3, e4m3_under_global };
 
 struct Division {
     ScaleGrid grid;
@@ -28,6 +30,8 @@ struct Division {
 
 // That of a tensor with scales.
 Division division_of(const StoredTensor& tensor);
+// That, and where its scales are powers of two one of each rule.
+std::vector<Division> divisions_by_rule(const Division& division);
 // Of a file in BF16 or wider, which may be FP8 that was decoded: one scale, a scale per row, 128 x 128, 1 x 32.
 std::vector<Division> divisions_of_values(MatrixShape shape);
 

@@ -86,16 +86,21 @@ class FactorPass {
         if (sums.ww == 0 && sums.cc == 0) return;
         ++out.blocks;
         const double stored = static_cast<double>(scale) * global_;
-        if (!(factor > 0 && stored > 0 && std::isfinite(stored)) || sums.amax == 0) {
+        if (factor == 0 || stored == 0 || !std::isfinite(stored) || sums.amax == 0) {
             ++out.off;
             return;
         }
-        constexpr double kBelow = -0.12, kAbove = 1.05, kOff = 0.3;
-        const double r = std::log2(stored / factor);
+        constexpr double kBelow = -0.12, kAbove = 1.05, kOff = 0.1, kOffOfFew = 0.3;
+        constexpr int kManyBits = 8;
+        const bool few = division_.kind != ScaleKind::exact || width_bits(*division_.format) < kManyBits;
+        const double r = std::log2(std::fabs(stored / factor));
+        const bool negated = (stored < 0) != (factor < 0);
         ++out.used;
         out.sum_r += r, out.sum_r2 += r * r;
-        out.above_by_less_than_2 += r > kBelow && r < kAbove;
-        out.off += std::fabs(r) > kOff;
+        out.above_by_less_than_2 += !negated && r > kBelow && r < kAbove;
+        out.off += negated || std::fabs(r) > (few ? kOffOfFew : kOff);
+        out.negated += negated;
+        if (negated) return;
         const double x = std::log2(static_cast<double>(sums.amax) / max_finite(*division_.format));
         for (std::size_t k = 0; k < out.slopes.size(); ++k)
             for (std::size_t rounded = 0; rounded < 2; ++rounded) {
@@ -130,7 +135,7 @@ bool FactorTally::Near::holds_for(std::int64_t blocks) const {
 
 FactorTally& FactorTally::operator+=(const FactorTally& other) {
     rest += other.rest, signal += other.signal;
-    blocks += other.blocks, used += other.used;
+    blocks += other.blocks, used += other.used, negated += other.negated;
     sum_r += other.sum_r, sum_r2 += other.sum_r2;
     above_by_less_than_2 += other.above_by_less_than_2, off += other.off;
     powers = powers && other.powers;
@@ -181,12 +186,40 @@ FactorTally factors_of(const OriginalMatrix& original, const StoredMatrix& store
     return out;
 }
 
+namespace {
+
+// One factor: none where it is 1.
+FactorFault one_factor(const FactorTally& tally) {
+    constexpr double kAlmostOne = 0.02;  // binades
+    const bool negated = tally.negated > 0;
+    if (std::fabs(tally.mean_r()) < kAlmostOne)
+        return negated ? FactorFault{"one-factor", "all values are negated"} : FactorFault{};
+    return {"one-factor", fmt::format("all values are {}{} times the right ones", negated ? "-" : "",
+                                      format_number(std::exp2(tally.mean_r()), 3))};
+}
+
+FactorFault no_scale_used(const FactorTally& tally) {
+    if (tally.blocks > 1) return {"odd-scales"};
+    return {"odd-scales", std::isnan(tally.least)   ? "scale is NaN"
+                          : std::isinf(tally.least) ? "scale is Inf"
+                                                    : "scale is 0"};
+}
+
+}  // namespace
+
 FactorFault fault_of(const FactorTally& tally, bool has_scales) {
     constexpr double kNearlyAll = 0.97, kConstant = 0.05, kLocal = 0.25;
     const auto share = [&](std::int64_t n) {
         return tally.blocks > 0 ? static_cast<double>(n) / static_cast<double>(tally.blocks) : 0;
     };
-    const bool constant = tally.used == tally.blocks && tally.sigma_r() < kConstant;
+    const bool local = has_scales && tally.off > 0 && share(tally.off) <= kLocal;
+    const bool constant = !local && tally.used == tally.blocks && tally.sigma_r() < kConstant &&
+                          (tally.negated == 0 || tally.negated == tally.blocks);
+    if (has_scales && tally.used == 0) return no_scale_used(tally);
+    if (local)
+        return {"local-scales",
+                fmt::format("local: {} of {} scales", with_commas(static_cast<std::size_t>(tally.off)),
+                            with_commas(static_cast<std::size_t>(tally.blocks)))};
     if (has_scales) {
         if (share(tally.above_by_less_than_2) > kNearlyAll && tally.powers && !constant)
             return {"scale-rounded-later"};
@@ -201,13 +234,7 @@ FactorFault fault_of(const FactorTally& tally, bool has_scales) {
     };
     if (!has_scales)
         if (const auto fault = slope(); !fault.empty()) return {fault};
-    if (constant)
-        return {"one-factor", fmt::format("all values are {} times the right ones",
-                                          format_number(std::exp2(tally.mean_r()), 3))};
-    if (has_scales && share(tally.off) <= kLocal)
-        return {"local-scales",
-                fmt::format("local: {} of {} scales", with_commas(static_cast<std::size_t>(tally.off)),
-                            with_commas(static_cast<std::size_t>(tally.blocks)))};
+    if (constant) return one_factor(tally);
     if (has_scales && tally.inverse.holds_for(tally.blocks)) return {"scale-inverse"};
     if (has_scales)
         if (const auto fault = slope(); !fault.empty()) return {fault};

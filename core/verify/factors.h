@@ -18,13 +18,15 @@ namespace fp8lab {
 struct FactorTally {
     double rest = 0, signal = 0;  // squared: what is left with the best factors; the original
     std::int64_t blocks = 0;      // with a value that is not 0
-    std::int64_t used = 0;        // of these, whose a and s are above 0 and finite
-    // r = log2(s / a) of those.
+    std::int64_t used = 0;        // of these, whose a and s are not 0 and finite
+    std::int64_t negated = 0;     // of these, with s / a below 0
+    // r = log2 |s / a| of those.
     double sum_r = 0, sum_r2 = 0;
     std::int64_t above_by_less_than_2 = 0;  // r in (-0.12, 1.05)
-    std::int64_t off = 0;                   // |r| > 0.3, and all that are not used
-    bool powers = true;                     // all s, without the global one, are powers of two
-    float least = 0, largest = 0;           // of s, without the global one
+    // |r| > 0.1, or 0.3 where few values or few bits leave a uncertain; a negated one, and all that are not used.
+    std::int64_t off = 0;
+    bool powers = true;            // all s, without the global one, are powers of two
+    float least = 0, largest = 0;  // of s, without the global one
     // log2(a / s) = k x for x = log2(amax / max of the format), and for x rounded up: how many are within 0.6, 1.1.
     static constexpr std::array kSlopes = {1, -1, 2};
     struct Near {
@@ -46,7 +48,7 @@ FactorTally factors_of(const OriginalMatrix& original, const StoredMatrix& store
                        std::span<const Band> bands);
 
 // What they say, where the rest is as small as that of our own cast: the id of a fault, and its words where they have
-// numbers. `has_scales`: the file has them.
+// numbers. Empty: nothing, all scales are right. `has_scales`: the file has them.
 inline constexpr std::string_view kNoRule = "other-scales";  // no rule explains the factors
 struct FactorFault {
     std::string_view fault;

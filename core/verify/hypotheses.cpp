@@ -18,6 +18,7 @@ constexpr std::array kHypotheses = {
     Hypothesis{.fault = "e5m2-as-e4m3", .from = "F8_E4M3", .element = "F8_E5M2", .slack = 2},
     Hypothesis{.fault = "e4m3-as-e5m2", .from = "F8_E5M2", .element = "F8_E4M3"},
     Hypothesis{.fault = "weight-transposed", .order = RowOrder::transposed},
+    Hypothesis{.fault = "codes-transposed", .scale = ScaleReading::transposed, .order = RowOrder::transposed},
     Hypothesis{.fault = "rotary", .order = RowOrder::to_pairs},
     Hypothesis{.fault = "rotary", .order = RowOrder::to_halves},
 };

@@ -37,7 +37,9 @@ struct Hypothesis {
     RowOrder order = RowOrder::as_is;
     double slack = 1;  // times the threshold: a format with fewer bits of mantissa has a larger error
 
-    bool concerns_values() const { return order != RowOrder::as_is; }  // applies to a file without codes too
+    bool concerns_values() const {
+        return order != RowOrder::as_is && scale == ScaleReading::as_is;
+    }  // applies to a file without codes too
 };
 std::span<const Hypothesis> hypotheses();
 

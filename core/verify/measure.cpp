@@ -1,17 +1,13 @@
 #include "core/verify/measure.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 
 #include "core/formats/codec.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {
-
-constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct BandScratch {
     std::vector<float> w, values, row, rounded;
@@ -24,25 +20,6 @@ std::vector<Result> over_bands(std::span<const Band> bands, const Body& body) {
         static thread_local BandScratch scratch;  // keeps its memory: bands are many, and some MB each
         for (std::size_t i = begin; i < end; ++i) body(bands[i], out[i], scratch);
     });
-    return out;
-}
-
-// The sums with 8 accumulators, which a compiler can keep in vectors.
-SquaredError plain_squares(std::span<const float> w, std::span<const float> values) {
-    constexpr std::size_t kLanes = 8;
-    std::array<double, kLanes> error{}, signal{};
-    std::size_t i = 0;
-    for (; i + kLanes <= w.size(); i += kLanes)
-        for (std::size_t k = 0; k < kLanes; ++k) {
-            const auto x = static_cast<double>(w[i + k]), e = static_cast<double>(values[i + k]) - x;
-            error[k] += e * e, signal[k] += x * x;
-        }
-    SquaredError out;
-    for (std::size_t k = 0; k < kLanes; ++k) out += {error[k], signal[k]};
-    for (; i < w.size(); ++i) {
-        const auto x = static_cast<double>(w[i]), e = static_cast<double>(values[i]) - x;
-        out += {e * e, x * x};
-    }
     return out;
 }
 
@@ -63,24 +40,19 @@ void count_rounded(std::span<const float> w, std::span<const float> values, std:
     out.nonzero += nonzero, out.rounded += rounded, out.own_rounded += own_rounded;
 }
 
-}  // namespace
-
-double SquaredError::relative() const {
-    if (error == 0) return 0;
-    return signal > 0 ? std::sqrt(error / signal) : kInf;
-}
-
-SquaredError squared_error(std::span<const float> w, std::span<const float> values) {
-    SquaredError out = plain_squares(w, values);
-    if (std::isfinite(out.error) && std::isfinite(out.signal)) return out;
-    out = {};
+// `values` become those of the original where they are not finite.
+void count_not_finite(std::span<const float> w, std::span<float> values, Measured& out) {
     for (std::size_t i = 0; i < w.size(); ++i) {
-        if (!std::isfinite(w[i])) continue;
-        const auto x = static_cast<double>(w[i]), e = static_cast<double>(values[i]) - x;
-        out += {std::isfinite(values[i]) ? e * e : kInf, x * x};
+        if (std::isfinite(w[i]) && std::isfinite(values[i])) continue;
+        if (std::isfinite(w[i]))
+            ++out.not_finite;
+        else if (!(std::isnan(w[i]) && std::isnan(values[i])) && w[i] != values[i])
+            ++out.original_not_finite;
+        values[i] = w[i];
     }
-    return out;
 }
+
+}  // namespace
 
 bool Measured::is_rounded() const {
     constexpr double kNearlyAll = 0.999;
@@ -116,7 +88,10 @@ Measured measure(const OriginalMatrix& original, const StoredMatrix& stored,
         w.resize(band.count * cols), values.resize(w.size()), own.resize(cols);
         original.read(band.first, w);
         stored.read_values(band.first, values);
-        out.stored = squared_error(w, values);
+        PartErrors errors(band.count, cols, divisions);
+        for (std::size_t r = 0; r < band.count; ++r)
+            out.stored += errors.add_stored(r, std::span<const float>(w).subspan(r * cols, cols),
+                                            std::span<const float>(values).subspan(r * cols, cols));
         out.own.resize(divisions.size());
         for (std::size_t d = 0; d < divisions.size(); ++d) {
             const Division& division = divisions[d];
@@ -129,16 +104,20 @@ Measured measure(const OriginalMatrix& original, const StoredMatrix& stored,
                 const auto row = std::span<const float>(w).subspan(r * cols, cols);
                 const std::size_t at = division.grid.row_of(band.first + r) - first;
                 cast_row(division, row, units.subspan(at * across, across), own);
-                out.own[d] += squared_error(row, own);
+                out.own[d] += errors.add_own(r, row, own);
                 if (d == 0 && counts)
                     count_rounded(row, std::span<const float>(values).subspan(r * cols, cols), own, rounded,
                                   out);
             }
         }
+        out.parts = errors.parts();
+        count_not_finite(w, values, out);
+        out.finite = std::isfinite(out.stored.error) ? out.stored : squared_error(w, values);
     };
     Measured all{.stored = {}, .own = std::vector<SquaredError>(divisions.size())};
     for (const Measured& each : over_bands<Measured>(bands, measure_band)) {
-        all.stored += each.stored;
+        all.stored += each.stored, all.finite += each.finite, all.parts += each.parts;
+        all.not_finite += each.not_finite, all.original_not_finite += each.original_not_finite;
         for (std::size_t d = 0; d < divisions.size(); ++d) all.own[d] += each.own[d];
         all.nonzero += each.nonzero, all.rounded += each.rounded, all.own_rounded += each.own_rounded;
     }

@@ -9,19 +9,10 @@
 #include <vector>
 
 #include "core/verify/division.h"
+#include "core/verify/parts.h"
 #include "core/verify/readings.h"
 
 namespace fp8lab {
-
-struct SquaredError {
-    double error = 0, signal = 0;  // error: Inf where a value is not finite and the original's is
-    SquaredError& operator+=(const SquaredError& other) {
-        error += other.error, signal += other.signal;
-        return *this;
-    }
-    double relative() const;  // L2; 0 where both are 0, Inf where only the signal is
-};
-SquaredError squared_error(std::span<const float> w, std::span<const float> values);
 
 // What the scale of each division is made from, where the band alone does not say it.
 struct Amaxes {
@@ -35,6 +26,12 @@ Amaxes whole_amaxes(const OriginalMatrix& original, MatrixShape shape, std::span
 struct Measured {
     SquaredError stored;
     std::vector<SquaredError> own = {};  // of our own cast onto each division
+    Parts parts = {};
+    // Stored values that are NaN or Inf where the original is not, and the error of all others.
+    std::int64_t not_finite = 0;
+    SquaredError finite = {};
+    std::int64_t original_not_finite =
+        0;  // values of the original that are, and the stored ones are not the same
     // Of the values that are not 0 in the original: how many are, and in how many the stored value, or that of our own
     // cast onto the first division, is e4m3(W), rounded with scale 1.
     std::int64_t nonzero = 0, rounded = 0, own_rounded = 0;

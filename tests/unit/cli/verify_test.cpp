@@ -43,7 +43,7 @@ TEST_CASE("verify names each fault in a sentence, and its exit code is 1 where t
     }
     write_faulty_file("nvfp4 1/g", scratch.path);
     const Finished run = fp8lab(call_of(scratch));
-    CHECK(run.out.starts_with("proj.weight_packed: global scale is the reciprocal; 0.09"));
+    CHECK(run.out.starts_with("proj.weight_packed: global scale is the reciprocal; relative L2 0.09"));
     CHECK(run.out.ends_with(" then\n1 tensor: 0 fine, 1 with a fault\n"));
     CHECK(run.err == "fp8lab: verify: 1 tensor: 0 fine, 1 with a fault\n");
 }

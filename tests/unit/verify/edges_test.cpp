@@ -107,7 +107,7 @@ TEST_CASE("what is the original's, zeros, and weights whose scale is 1 anyway ar
     const Diagnosis same = diagnosed(original_of(w, shape), original_of(w, shape));
     CHECK(same.words == "fine");
     CHECK(same.rel_l2 == 0);
-    CHECK(same.sentence() == "fine; 0");
+    CHECK(same.sentence() == "fine; relative L2 0");
     const Values zeros(w.size());
     for (const CodeLayout& layout : code_layouts()) {
         CAPTURE(layout.name);
@@ -232,4 +232,129 @@ TEST_CASE("every fault that is named has its words, and every hypothesis is one 
         CHECK_FALSE(each.words.empty());
     }
     CHECK(faults().back().id == "none");
+}
+
+TEST_CASE("MX files whose scales follow any rule in use are fine") {
+    const Shape shape{.rows = 256, .cols = 256};
+    // An amax of 1.9 times a power of two in each block: floor clips it, up has twice the scale.
+    Values w = faulty::weights(11, shape);
+    for (std::size_t at = 0; at < w.size(); at += 32) {
+        const auto block = std::span(w).subspan(at, 32);
+        const float wanted = 1.9F * std::exp2(std::floor(std::log2(amax(block))));
+        *std::ranges::max_element(block, {}, [](float x) { return std::fabs(x); }) = wanted;
+    }
+    w = faulty::to_bf16(w);
+    const struct {
+        const char* layout;
+        float max;
+        int exponent;  // of max
+    } kinds[] = {{"mxfp8", 448, 8}, {"mxfp4", 6, 2}};
+    for (const auto& kind : kinds)
+        for (const bool floor : {false, true}) {
+            CAPTURE(kind.layout);
+            CAPTURE(floor);
+            faulty::Weight weight = faulty::cast(kind.layout, w, shape);
+            const FormatInfo& format = find_format(weight.layout->format);
+            for (std::size_t block = 0; block < weight.scales.size(); ++block) {
+                const auto values = std::span(w).subspan(block * 32, 32);
+                const float largest = amax(values);
+                weight.scales[block] =
+                    floor ? std::exp2(std::floor(std::log2(largest)) - static_cast<float>(kind.exponent))
+                          : std::exp2(std::ceil(std::log2(largest / kind.max)));
+                encode(format, values, std::span(weight.codes).subspan(block * 32, 32),
+                       {.scale = 1 / weight.scales[block]});
+            }
+            CHECK(diagnosed(file_of(weight), original_of(w, shape)).words == "fine");
+        }
+}
+
+TEST_CASE(
+    "few scales, rows and tiles that are wrong are named, also where the whole is as near as it should be") {
+    const Shape shape{.rows = 1024, .cols = 1024};
+    const Values w = faulty::weights(12, shape);
+    const File original = original_of(w, shape);
+    for (const char* layout : {"e4m3-row", "e4m3-block128", "mxfp8", "mxfp4", "nvfp4"})
+        for (const float factor : {0.0625F, 4.F}) {
+            CAPTURE(layout);
+            CAPTURE(factor);
+            faulty::Weight bad = faulty::cast(layout, w, shape);
+            CHECK(diagnosed(file_of(bad), original).words == "fine");
+            const std::size_t at = bad.scales.size() / 3;
+            bad.scales[at] *= factor;
+            const Diagnosis found = diagnosed(file_of(bad), original);
+            CHECK(found.fault == "local-scales");
+            CHECK(found.words.starts_with("local: 1 of "));
+            CHECK(found.mended <= found.limit);
+        }
+    faulty::Weight row = faulty::cast("e4m3-block128", w, shape), tile = row;
+    // The smallest row: of a larger one the whole is off too.
+    const auto squares = [&](std::size_t r) {
+        double sum = 0;
+        for (const float x : std::span(w).subspan(r * 1024, 1024)) sum += std::pow(static_cast<double>(x), 2);
+        return sum;
+    };
+    std::size_t least = 0;
+    for (std::size_t r = 1; r < 1024; ++r)
+        if (squares(r) < squares(least)) least = r;
+    std::fill_n(row.codes.begin() + static_cast<std::ptrdiff_t>(least * 1024), 1024, std::uint8_t{0});
+    CHECK(diagnosed(file_of(row), original).words == "local: 1 of 1,024 rows");
+    for (std::size_t r = 64; r < 128; ++r)
+        std::fill_n(tile.codes.begin() + static_cast<std::ptrdiff_t>(r * 1024 + 192), 64, std::uint8_t{0});
+    CHECK(diagnosed(file_of(tile), original).words == "local: 1 of 256 tiles");
+    Values plain = w;
+    std::fill_n(plain.begin() + 5 * 1024, 1024, 0.F);
+    CHECK(diagnosed(original_of(plain, shape), original).is_fault());
+    // 20 % off is less than half a binade.
+    faulty::Weight little = faulty::cast("e4m3-block128", w, shape);
+    for (std::size_t i = 0; i < 12; ++i) little.scales[i] *= 1.25F;
+    CHECK(diagnosed(file_of(little), original).words == "local: 12 of 64 scales");
+}
+
+TEST_CASE("values that are not finite, negated ones and scales that are no number are named") {
+    const Shape shape;
+    const Values w = faulty::weights(13, shape);
+    const File original = original_of(w, shape);
+    const faulty::Weight right = faulty::cast("e4m3-block128", w, shape);
+    faulty::Weight bad = right;
+    bad.codes[777] = 0x7F;
+    const Diagnosis nan = diagnosed(file_of(bad), original);
+    CHECK(nan.words == "1 value is NaN or Inf");
+    CHECK(std::isinf(nan.rel_l2));
+    CHECK(nan.mended < 0.03);
+    Values values = w;
+    values[3] = std::numeric_limits<float>::infinity(), values[9] = -values[3];
+    CHECK(diagnosed(original_of(values, shape), original).words == "2 values are NaN or Inf");
+    CHECK(diagnosed(original, original_of(values, shape)).words == "2 values of the original are NaN or Inf");
+    CHECK(diagnosed(original_of(values, shape), original_of(values, shape)).words == "fine");
+    values = w;
+    for (float& value : values) value = -value;
+    CHECK(diagnosed(original_of(values, shape), original).words == "all values are negated");
+    bad = right;
+    for (float& scale : bad.scales) scale *= -2;
+    CHECK(diagnosed(file_of(bad), original).words == "all values are -2 times the right ones");
+    bad.scales = right.scales;
+    bad.scales[2] *= -1;
+    CHECK(diagnosed(file_of(bad), original).words == "local: 1 of 16 scales");
+    bad = faulty::cast("e4m3-tensor", w, shape);
+    const auto with_scale = [&](float scale) {
+        bad.scales = {scale};
+        return diagnosed(file_of(bad), original).words;
+    };
+    CHECK(with_scale(std::numeric_limits<float>::quiet_NaN()) == "scale is NaN");
+    CHECK(with_scale(std::numeric_limits<float>::infinity()) == "scale is Inf");
+    CHECK(with_scale(0) == "scale is 0");
+    CHECK(diagnosed(file_of(right), original_of(Values(w.size()), shape)).words ==
+          "the original is 0 everywhere");
+}
+
+TEST_CASE("codes that were transposed without their scales are named") {
+    const Shape shape{.rows = 384, .cols = 384};
+    const Values w = faulty::weights(14, shape);
+    faulty::Weight bad = faulty::cast("e4m3-block128", w, shape);
+    faulty::Bytes codes(bad.codes.size());
+    for (std::size_t r = 0; r < shape.rows; ++r)
+        for (std::size_t c = 0; c < shape.cols; ++c)
+            codes[c * shape.rows + r] = bad.codes[r * shape.cols + c];
+    bad.codes = codes;
+    CHECK(diagnosed(file_of(bad), original_of(w, shape)).words == "weight transposed, its scales not");
 }
