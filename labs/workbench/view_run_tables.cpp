@@ -20,7 +20,7 @@ using ui::Context;
 constexpr float kFindingRow = 28;
 
 std::string cause_words(const RunFinding& finding) {
-    return finding.number.empty() ? finding.cause : fmt::format("{} {}", finding.number, finding.cause);
+    return finding.number.empty() ? finding.cause : fmt::format("mode {}: {}", finding.number, finding.cause);
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ TEST_CASE(
     CHECK(screen.words("workbench.fault").starts_with("Nibbles swapped: relative L2 "));
     const auto status = screen.view.status();
     CHECK(status.back().first == "against");
-    CHECK(status.back().second.starts_with("nibbles swapped; 0.1"));
+    CHECK(status.back().second.starts_with("nibbles swapped; relative L2 0.1"));
     screen.set("compare_as=earlier");
     CHECK_FALSE(screen.shows("workbench.fault"));
     CHECK(screen.view.status().back().first == "as");
