@@ -104,6 +104,13 @@ WriteTarget write_target(const fs::path& path) {
     throw Error(ErrorKind::failed, path.string(), system_reason(ELOOP));
 }
 
+bool takes_files(const fs::path& folder) {
+    if (::access(folder.c_str(), W_OK) != 0) return false;
+    const RemovedAtEnd probe(temporary_beside(folder / "fp8lab"));
+    const Descriptor file(::open(probe.path(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    return file.ok() && ::unlink(probe.path()) == 0;
+}
+
 struct GrowingFile::Open {
     WriteTarget target;
     std::optional<RemovedAtEnd> temporary;  // none: a device or pipe, written itself

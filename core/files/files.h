@@ -22,6 +22,10 @@ struct WriteTarget {
 };
 WriteTarget write_target(const std::filesystem::path& path);
 
+// Whether a file can be made in the folder: only making one tells, since root may write to folders of /proc that take
+// none. The file is gone afterwards, also where a signal ends the process. Sets errno where it is false.
+bool takes_files(const std::filesystem::path& folder);
+
 // "-" writes stdout. A link stays a link, and its target is replaced. A file that is replaced passes on its mode, and
 // its owner and group where this user may set them; a new one takes those of `like` where such a file exists, else
 // what umask leaves. Throws Error{failed} with path and reason; an existing file is then unchanged. Throws ClosedPipe

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -26,18 +25,6 @@ Error cannot_write(const std::string& option, const fs::path& path, int error_nu
 }
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
-
-// Whether a file can be made in the folder: only making one tells, since root may write to folders of /proc that take
-// none. Sets errno.
-bool takes_files(const fs::path& folder) {
-    if (::access(folder.c_str(), W_OK) != 0) return false;
-    std::string name = (folder / ".fp8lab-XXXXXX").string();
-    const int fd = ::mkostemp(name.data(), O_CLOEXEC);
-    if (fd < 0) return false;
-    ::unlink(name.c_str());
-    ::close(fd);
-    return true;
-}
 
 std::string_view word_for(Holds holds) {
     switch (holds) {

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/stop.h"
 #include "core/files/files.h"
 #include "core/files/kept_file.h"
 #include "core/json/checksum.h"
@@ -247,4 +250,25 @@ TEST_CASE("a new file has the mode that the user's mask says, and a name of 255 
     struct stat info {};
     REQUIRE(::stat(file.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777) == 0640);
+}
+
+// A child checks the folder again and again until the signal ends it, each time at another place.
+TEST_CASE("a check of a folder that a signal ends leaves no file there") {
+    const Scratch scratch;
+    for (int i = 0; i < 40; ++i) {
+        const pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+            ::close(STDERR_FILENO);
+            handle_end_signals("test");
+            for (;;) static_cast<void>(takes_files(scratch.path));
+        }
+        ::usleep(2000 + 37 * static_cast<useconds_t>(i));
+        ::kill(child, SIGTERM);
+        int status = 0;
+        ::waitpid(child, &status, 0);
+        // Before the child has its handlers the signal itself ends it.
+        CHECK((WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM)));
+    }
+    CHECK(fs::is_empty(scratch.path));
 }
