@@ -32,6 +32,8 @@ std::vector<ScanRecipe> parse_scan_recipes(const std::string& comma_separated) {
         if (recipe.scale == ScaleSource::delayed)
             throw refused("delayed scaling needs the amaxes of earlier steps");
         if (!recipe.wide.empty()) throw refused("wide names layers of a training");
+        if (has_inputs(recipe) || recipe.columns_from_rowwise)
+            throw refused("fprop_in, dgrad_in, wgrad_in and colsrc are about GEMMs of a training");
         if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
         if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
         out.push_back({recipe.name, recipe.name, recipe.name, recipe, is_compared_only(recipe)});

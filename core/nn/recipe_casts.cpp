@@ -70,51 +70,71 @@ RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t see
     set_recipe(recipe);
 }
 
+// A delayed scale that was there for this format is kept.
+void RecipeCasts::set_side(Side& side, TensorId id, Along along, const Recipe& here) {
+    const TensorClass tensor = plan_.tensor(id).tensor;
+    const FormatInfo* old_format = side.plan.format;
+    const bool was_delayed = side.delayed_scale;
+    const Recipe mine = recipe_of_gemm(here, gemm_of(tensor, along));
+    side.plan = cast_plan(mine, tensor);
+    side.rotated = mine.rht && tensor != TensorClass::w;
+    side.delayed_scale = mine.scale == ScaleSource::delayed;
+    if (!side.delayed_scale) return;
+    DelayedScale fresh = cold_start(mine, side.plan);
+    if (was_delayed && old_format == side.plan.format) {
+        fresh.restore(side.delayed.scale(), side.delayed.scale_age(), side.delayed.history());
+        fresh.set_history(mine.history);
+    }
+    side.delayed = std::move(fresh);
+}
+
 void RecipeCasts::set_recipe(const Recipe& recipe) {
     recipe_ = recipe;
     for (std::size_t i = 0; i < states_.size(); ++i) {
         State& s = states_[i];
-        const FormatInfo* old_format = s.plan.format;
         const TensorId id{static_cast<std::uint16_t>(i)};
-        const TensorClass tensor = plan_.tensor(id).tensor;
         const Recipe here = plan_.recipe_of(recipe, id);
-        const bool was_delayed = s.delayed_scale;
-        s.plan = cast_plan(here, tensor);
-        s.rotated = here.rht && tensor != TensorClass::w;
-        s.delayed_scale = here.scale == ScaleSource::delayed;
-        if (!s.delayed_scale) continue;
-        DelayedScale fresh = cold_start(recipe, s.plan);
-        if (was_delayed && old_format == s.plan.format) {
-            fresh.restore(s.delayed.scale(), s.delayed.scale_age(), s.delayed.history());
-            fresh.set_history(recipe.history);
-        }
-        s.delayed = std::move(fresh);
+        const bool was_split = s.split;
+        if (!was_split) s.sides[1] = {}, s.sides[1].delayed = s.sides[0].delayed;
+        if (!was_split)
+            s.sides[1].delayed_scale = s.sides[0].delayed_scale, s.sides[1].plan = s.sides[0].plan;
+        set_side(s.sides[0], id, Along::cols, here);
+        set_side(s.sides[1], id, Along::rows, here);
+        s.split = has_inputs(here) && !(s.sides[0].plan == s.sides[1].plan &&
+                                        s.sides[0].delayed_scale == s.sides[1].delayed_scale &&
+                                        s.sides[0].rotated == s.sides[1].rotated);
+        if (!s.split) s.sides[1] = {};
     }
 }
 
 void RecipeCasts::set_history(int length) {
     recipe_.history = length;
-    for (State& s : states_) s.delayed.set_history(length);
+    for (State& s : states_)
+        for (Side& side : s.sides) side.delayed.set_history(length);
 }
 
 void RecipeCasts::set_margin(int margin) {
     recipe_.margin = margin;
-    for (State& s : states_) {
-        s.plan.margin = margin;
-        s.delayed.set_margin(margin);
-    }
+    for (State& s : states_)
+        for (Side& side : s.sides) {
+            side.plan.margin = margin;
+            side.delayed.set_margin(margin);
+        }
 }
 
 void RecipeCasts::set_algo(AmaxAlgo algo) {
     recipe_.algo = algo;
-    for (State& s : states_) s.delayed.set_algo(algo);
+    for (State& s : states_)
+        for (Side& side : s.sides) side.delayed.set_algo(algo);
 }
 
-void RecipeCasts::restore_delayed(TensorId id, float scale, int scale_age, std::vector<float> history) {
+void RecipeCasts::restore_delayed(TensorId id, Along along, float scale, int scale_age,
+                                  std::vector<float> history) {
     State& s = state(id);
-    if (!is_delayed(s)) return;
-    s.delayed.restore(scale, scale_age, std::move(history));
-    s.delayed.set_history(recipe_.history);
+    Side& side = s.side(along);
+    if (!is_delayed(s, side)) return;
+    side.delayed.restore(scale, scale_age, std::move(history));
+    side.delayed.set_history(recipe_.history);
 }
 
 void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
@@ -122,32 +142,52 @@ void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
     evaluates_ = false;
     watched_ = watched;
     view_.reset();
-    for (State& s : states_) s.casted = s.nonfinite = false;
+    for (State& s : states_) s.nonfinite = s.sides[0].casted = s.sides[1].casted = false;
 }
 
 const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix<float>& value) {
     State& s = state(id);
-    const bool first = !s.casted && !evaluates_;
-    if (!evaluates_) s.casted = true;
-    if (s.plan.format->name == "fp32") {
-        if (first) s.record = {.applies = false};
-        if (first && id == watched_) watch(id, value);
+    Side& side = s.side(along);
+    const bool first = !side.casted && !evaluates_, first_of_all = first && !s.casted();
+    if (!evaluates_) side.casted = true;
+    if (side.plan.format->name == "fp32") {
+        if (first) side.record = {.applies = false};
+        if (first_of_all && id == watched_) watch(id, side, value);
         return value;
     }
-    const bool one_cast = s.plan.granularity == Granularity::tensor ||
-                          (s.plan.granularity == Granularity::block16 && s.plan.square_blocks);
-    if (!first && one_cast && !evaluates_) return s.cast;
-    const Matrix<float>& in = s.rotated && along == Along::rows ? rotated(value) : value;
-    QuantizeRequest request{
-        .rows = in.rows, .cols = in.cols, .along = along, .seed = seed_, .with_stats = first};
+    const bool one_cast = side.plan.granularity == Granularity::tensor ||
+                          (side.plan.granularity == Granularity::block16 && side.plan.square_blocks);
+    if (!first && one_cast && !evaluates_) return side.cast;
+    const bool of_codes = recipe_.columns_from_rowwise && along == Along::rows && !one_cast &&
+                          s.sides[0].plan.format->name != "fp32";
+    if (of_codes && (s.split ? !s.sides[0].casted : first)) cast_rowwise(id, value);
+    const Matrix<float>& source = of_codes ? s.sides[0].cast : value;
+    const Matrix<float>& in = side.rotated && along == Along::rows ? rotated(source) : source;
+    QuantizeRequest request = request_of(id, along, in);
+    request.with_stats = first;
+    if (side.plan.granularity == Granularity::tensor && side.plan.scaled)
+        request.tensor_scale = is_delayed(s, side) ? side.delayed.scale() : s.fixed_scale;
+    side.cast.resize(in.rows, in.cols);
+    const QuantizeResult result = quantize(side.plan, in.values, side.cast.values, request);
+    if (first) note(id, side, in, result);
+    if (first_of_all && id == watched_) watch(id, side, in);
+    return side.cast;
+}
+
+QuantizeRequest RecipeCasts::request_of(TensorId id, Along along, const Matrix<float>& in) const {
+    QuantizeRequest request{.rows = in.rows, .cols = in.cols, .along = along, .seed = seed_};
     request.stream =
         stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows));
-    if (s.plan.granularity == Granularity::tensor && s.plan.scaled)
-        request.tensor_scale = is_delayed(s) ? s.delayed.scale() : s.fixed_scale;
-    s.cast.resize(in.rows, in.cols);
-    const QuantizeResult result = quantize(s.plan, in.values, s.cast.values, request);
-    if (first) note(id, in, result);
-    return s.cast;
+    return request;
+}
+
+// dy of layer 1 has no product along its rows, but its codes are what colsrc=rowwise casts from.
+void RecipeCasts::cast_rowwise(TensorId id, const Matrix<float>& value) {
+    Side& side = state(id).sides[0];
+    QuantizeRequest request = request_of(id, Along::cols, value);
+    request.with_stats = false;
+    side.cast.resize(value.rows, value.cols);
+    quantize(side.plan, value.values, side.cast.values, request);
 }
 
 const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
@@ -159,33 +199,31 @@ const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
     return rotated_;
 }
 
-void RecipeCasts::note(TensorId id, const Matrix<float>& value, const QuantizeResult& result) {
+void RecipeCasts::note(TensorId id, Side& side, const Matrix<float>& value, const QuantizeResult& result) {
     State& s = state(id);
-    const bool one_scale = s.plan.granularity == Granularity::tensor;
-    s.record = {.amax = result.stats.amax,
-                .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
-                .underflow_pct = static_cast<float>(result.stats.underflow_pct()),
-                .overflow_pct = static_cast<float>(result.stats.overflow_pct()),
-                .sqnr_db = static_cast<float>(result.stats.sqnr_db()),
-                .lost_l1_pct = static_cast<float>(result.stats.lost_l1_pct()),
-                .lost_energy_pct = static_cast<float>(result.stats.lost_energy_pct())};
-    if (plan_.gated) s.record.kurtosis = kurtosis(value.values);
-    const bool overflow_is_nonfinite =
-        s.plan.overflow == Overflow::nonsaturate && (has_nan(*s.plan.format) || has_infinity(*s.plan.format));
-    s.nonfinite = result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
-    if (id == watched_) watch(id, value);
+    const bool one_scale = side.plan.granularity == Granularity::tensor;
+    side.record = {.amax = result.stats.amax,
+                   .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
+                   .underflow_pct = static_cast<float>(result.stats.underflow_pct()),
+                   .overflow_pct = static_cast<float>(result.stats.overflow_pct()),
+                   .sqnr_db = static_cast<float>(result.stats.sqnr_db()),
+                   .lost_l1_pct = static_cast<float>(result.stats.lost_l1_pct()),
+                   .lost_energy_pct = static_cast<float>(result.stats.lost_energy_pct())};
+    if (plan_.gated) side.record.kurtosis = kurtosis(value.values);
+    const bool overflow_is_nonfinite = side.plan.overflow == Overflow::nonsaturate &&
+                                       (has_nan(*side.plan.format) || has_infinity(*side.plan.format));
+    s.nonfinite |= result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
 }
 
-void RecipeCasts::watch(TensorId id, const Matrix<float>& value) {
-    const State& s = state(id);
+void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& value) {
     TensorView view;
     view.id = id;
     view.step = step_;
-    view.scale = s.record.scale;
+    view.scale = side.record.scale;
     view.before.add(value.values);
-    if (s.record.applies) {
-        view.format = s.plan.format;
-        view.after.add(s.cast.values);
+    if (side.record.applies) {
+        view.format = side.plan.format;
+        view.after.add(side.cast.values);
     }
     view_ = std::move(view);
 }
@@ -204,9 +242,16 @@ std::vector<TensorRecord> RecipeCasts::end_step() {
     std::vector<TensorRecord> records;
     records.reserve(states_.size());
     for (State& s : states_) {
-        if (!s.casted) s.record = not_measured(s.plan);
-        if (s.casted && is_delayed(s)) s.delayed.update(s.record.amax);
-        records.push_back(s.record);
+        for (Side& side : s.sides)
+            if (side.casted && is_delayed(s, side)) side.delayed.update(side.record.amax);
+        Side &first = s.sides[0], &second = s.sides[1];
+        if (!s.casted()) first.record = not_measured(first.plan);
+        if (!first.casted && second.casted)  // dy of layer 1, which has no dgrad
+            records.push_back(second.record);
+        else
+            records.push_back(first.record);
+        if (first.casted && second.casted && second.record.applies)
+            records.back().second_sqnr_db = second.record.sqnr_db;
     }
     return records;
 }

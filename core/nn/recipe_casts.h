@@ -3,13 +3,15 @@
 //
 // With one scale per tensor, a tensor is cast once per step for both GEMMs that read it. Rows and blocks run
 // along K, so there each GEMM gets a cast of its own; records describe the first (x, w: fprop; dy: dgrad, or
-// wgrad in layer 1, which has no dgrad). Weights in 16x16 blocks are cast once, for fprop and dgrad.
+// wgrad in layer 1, which has no dgrad). Where Recipe::inputs make the two casts different ones, each GEMM has its own
+// plan, scale and history, and the record has the SQNR of the second cast too. Weights in 16x16 blocks are cast once, for fprop and dgrad.
 //
 // With rht, x and dy of wgrad are padded with rows of zeros to a multiple of 16, rotated along the batch with
 // Transformer Engine's signs, with rht=bf16 rounded to BF16, and cast. The padding is kept, so that the rotations cancel in the product; a record
 // of dy of layer 1 describes the rotated tensor with its padding.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -49,29 +51,46 @@ class RecipeCasts final : public GemmCasts<float> {
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
     const std::optional<TensorView>& watched() const { return view_; }        // of this step
 
-    // For checkpoints. Without delayed scaling this is nullptr, and restore_delayed() does nothing.
-    const DelayedScale* delayed(TensorId id) const {
-        return is_delayed(state(id)) ? &state(id).delayed : nullptr;
+    // For checkpoints. Whether the GEMMs that read a tensor have casts of their own.
+    bool is_split(TensorId id) const { return state(id).split; }
+    // The scale of the cast along K of that GEMM; of a tensor that is not split the one that there is. Without delayed
+    // scaling this is nullptr, and restore_delayed() does nothing.
+    const DelayedScale* delayed(TensorId id, Along along = Along::cols) const {
+        const State& s = state(id);
+        return is_delayed(s, s.side(along)) ? &s.side(along).delayed : nullptr;
     }
-    void restore_delayed(TensorId id, float scale, int scale_age, std::vector<float> history);
+    void restore_delayed(TensorId id, Along along, float scale, int scale_age, std::vector<float> history);
 
   private:
-    struct State {
+    struct Side {  // one cast, for one GEMM or for both
         CastPlan plan;
         DelayedScale delayed;
-        float fixed_scale = 0;
+        bool delayed_scale = false, rotated = false;  // rotated: along the batch
+        bool casted = false;                          // in this step
         TensorRecord record;
         Matrix<float> cast;
-        bool delayed_scale = false, rotated = false;  // rotated: along the batch
-        bool casted = false, nonfinite = false;       // in this step
+    };
+    struct State {
+        std::array<Side, 2> sides;  // by Along; not split: both use the first
+        bool split = false;
+        float fixed_scale = 0;
+        bool nonfinite = false;  // in this step
+        Side& side(Along along) { return sides[split && along == Along::rows ? 1 : 0]; }
+        const Side& side(Along along) const { return sides[split && along == Along::rows ? 1 : 0]; }
+        bool casted() const { return sides[0].casted || sides[1].casted; }
     };
     State& state(TensorId id) { return states_[id.index]; }
     const State& state(TensorId id) const { return states_[id.index]; }
-    static bool is_delayed(const State& s) { return s.delayed_scale && s.fixed_scale == 0; }
+    static bool is_delayed(const State& s, const Side& side) {
+        return side.delayed_scale && s.fixed_scale == 0;
+    }
+    void set_side(Side& side, TensorId id, Along along, const Recipe& here);
     const Matrix<float>& rotated(const Matrix<float>& value);
     static void round(Matrix<float>& result, OutType to);
-    void note(TensorId id, const Matrix<float>& value, const QuantizeResult& result);
-    void watch(TensorId id, const Matrix<float>& value);
+    QuantizeRequest request_of(TensorId id, Along along, const Matrix<float>& in) const;
+    void cast_rowwise(TensorId id, const Matrix<float>& value);
+    void note(TensorId id, Side& side, const Matrix<float>& value, const QuantizeResult& result);
+    void watch(TensorId id, const Side& side, const Matrix<float>& value);
 
     ModelPlan plan_;
     Recipe recipe_;

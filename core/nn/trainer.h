@@ -65,6 +65,8 @@ struct TensorRecord {           // one tensor in one step; NaN: not measured in 
     float lost_l1_pct = std::numeric_limits<float>::quiet_NaN(), lost_energy_pct = lost_l1_pct;
     // Mean fourth power over the squared mean square: 3 for a normal distribution. Only of models of tokens.
     float kurtosis = std::numeric_limits<float>::quiet_NaN();
+    // Of the second cast, where Recipe::inputs give the other GEMM one of its own.
+    float second_sqnr_db = std::numeric_limits<float>::quiet_NaN();
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
 struct StepRecord {

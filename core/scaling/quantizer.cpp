@@ -139,7 +139,9 @@ float per_tensor_scale(const CastPlan& plan, std::span<const float> values, cons
 
 }  // namespace
 
-CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
+namespace {
+
+CastPlan plan_of(const Recipe& recipe, TensorClass tensor) {
     const bool backward = tensor == TensorClass::dy;
     CastPlan plan;
     plan.format = backward ? recipe.bwd : recipe.fwd;
@@ -158,6 +160,21 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
     plan.rounding = backward ? recipe.round_bwd : recipe.round;
     plan.overflow = wide ? Overflow::nonsaturate : recipe.overflow;
     return plan;
+}
+
+}  // namespace
+
+Gemm gemm_of(TensorClass tensor, Along along) {
+    if (along == Along::cols) return tensor == TensorClass::dy ? Gemm::dgrad : Gemm::fprop;
+    return tensor == TensorClass::w ? Gemm::dgrad : Gemm::wgrad;
+}
+
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor) {
+    return cast_plan(recipe, tensor, gemm_of(tensor, Along::cols));
+}
+
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, Gemm gemm) {
+    return has_inputs(recipe) ? plan_of(recipe_of_gemm(recipe, gemm), tensor) : plan_of(recipe, tensor);
 }
 
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers) {

@@ -28,12 +28,16 @@ struct CastPlan {
     bool operator==(const CastPlan&) const = default;
 };
 // The rotation (Recipe::rht) is not in the plan: the caller rotates before the cast.
+// For the first product that reads the tensor: fprop of x and w, dgrad of dy.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor);
+CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, Gemm gemm);
 // The plan in one layer (1-based) of a network of `layers`: BF16 where the layer is wide.
 CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int layers);
 
 // Which dimension of a row-major (rows, cols) matrix is K of the GEMM: rows and blocks run along it.
 enum class Along { cols, rows };
+// The product that reads a tensor along it: x (batch, in) and w (out, in) fprop along columns, dy (batch, out) dgrad.
+Gemm gemm_of(TensorClass tensor, Along along);
 
 struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <functional>
 #include <limits>
@@ -68,6 +69,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 bool always(const Recipe&) { return true; }
 bool casts(const Recipe& r) { return width_bits(*r.fwd) < 32; }
+// Rows and blocks run along K, so that each GEMM has a cast of its own.
+bool casts_each_way(const Recipe& r) { return r.granularity != Granularity::tensor; }
 bool casts_to_8_bits_or_less(const Recipe& r) { return width_bits(*r.fwd) <= 8; }
 bool is_delayed(const Recipe& r) { return r.scale == ScaleSource::delayed; }
 bool has_fp32_scale(const Recipe& r) {
@@ -78,6 +81,7 @@ bool has_nvfp4_scale(const Recipe& r) { return r.granularity == Granularity::blo
 bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block32; }
 // The recipes of FP6, FP4 and INT8 are named after their format.
 bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
+bool chooses_no_formats(const Recipe& r) { return !chooses_formats(r); }
 
 std::string wide_text(const Recipe& recipe) {
     std::string text;
@@ -130,6 +134,37 @@ bool set_rht(Recipe& recipe, std::string_view text) {
     return true;
 }
 
+constexpr std::array<std::string_view, 4> kInputFormats = {"fp32", "bf16", "e4m3", "e5m2"};
+
+const Recipe* row_named(std::string_view base) {
+    const auto found = std::ranges::find(recipes(), base, &Recipe::base);
+    return found == recipes().end() ? nullptr : &*found;
+}
+
+// fp32 and bf16 are formats and rows of the same meaning; e4m3 and e5m2 need scaling that is made for FP8.
+bool set_input(Recipe& recipe, Gemm gemm, std::string_view text) {
+    GemmInput input;
+    if (std::ranges::find(kInputFormats, text) != kInputFormats.end() && text != recipe.base) {
+        input.format = &find_format(text);
+        if (is_fp8(*input.format) && !chooses_formats(*row_named(recipe.base))) return false;
+    } else if (const Recipe* row = row_named(text)) {
+        input.recipe = row->base;
+    } else {
+        return false;
+    }
+    recipe.inputs[static_cast<std::size_t>(gemm)] = input;
+    return true;
+}
+
+Key input_of(Gemm gemm, std::string_view name, std::string_view valid, Applies applies) {
+    return {name, std::string(valid), applies,
+            [gemm](Recipe& recipe, std::string_view text) { return set_input(recipe, gemm, text); },
+            [gemm](const Recipe& recipe) {
+                const GemmInput& input = recipe.inputs[static_cast<std::size_t>(gemm)];
+                return std::string(input.format ? input.format->name : input.recipe);
+            }};
+}
+
 std::vector<Key> make_keys() {
     std::vector<std::pair<std::string_view, const FormatInfo*>> elements;
     for (const FormatInfo& format : formats())
@@ -141,7 +176,7 @@ std::vector<Key> make_keys() {
         {"up", MxRule::up}, {"floor", MxRule::floor}, {"even", MxRule::even}};
     const std::vector<std::pair<std::string_view, Rounding>> roundings = {
         {"nearest", Rounding::nearest}, {"stochastic", Rounding::stochastic}};
-    return {
+    std::vector<Key> out = {
         integer("history", &Recipe::history, 1, 4096, is_delayed),
         choice("algo", &Recipe::algo, algos, is_delayed),
         integer("margin", &Recipe::margin, -8, 16, has_fp32_scale),
@@ -178,10 +213,20 @@ std::vector<Key> make_keys() {
                always),
         choice("out", &Recipe::out, {{"bf16", OutType::bf16}, {"fp32", OutType::fp32}}, always),
         choice("wgrad", &Recipe::wgrad, {{"fp32", OutType::fp32}, {"bf16", OutType::bf16}}, always),
+        choice("colsrc", &Recipe::columns_from_rowwise, {{"original", false}, {"rowwise", true}},
+               casts_each_way),
         choice("fast_accum", &Recipe::fast_accum,
                {{"fprop", FastAccum::fprop}, {"all", FastAccum::all}, {"none", FastAccum::none}},
                casts_to_8_bits_or_less),
     };
+    for (const auto& [valid, applies] :
+         {std::pair<std::string_view, Applies>{"fp32|bf16|e4m3|e5m2|RECIPE", chooses_formats},
+          {"fp32|bf16|RECIPE", chooses_no_formats}}) {
+        out.push_back(input_of(Gemm::fprop, "fprop_in", valid, applies));
+        out.push_back(input_of(Gemm::dgrad, "dgrad_in", valid, applies));
+        out.push_back(input_of(Gemm::wgrad, "wgrad_in", valid, applies));
+    }
+    return out;
 }
 
 const std::vector<Key>& keys() {
@@ -234,7 +279,39 @@ bool WideLayers::contains(int layer, int layers) const {
            std::ranges::find(numbers, layer) != numbers.end();
 }
 
-Recipe wide_recipe(const Recipe& recipe) {
+std::string_view to_string(Gemm gemm) {
+    constexpr std::array<std::string_view, 3> kNames = {"fprop", "dgrad", "wgrad"};
+    return kNames[static_cast<std::size_t>(gemm)];
+}
+
+bool has_inputs(const Recipe& recipe) { return std::ranges::any_of(recipe.inputs, &GemmInput::given); }
+
+Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm) {
+    const GemmInput input = recipe.inputs[static_cast<std::size_t>(gemm)];
+    Recipe out = recipe;
+    out.inputs = {};
+    if (!input.given() || input.recipe == recipe.base) return out;
+    const Recipe& row = find_recipe(input.format && !is_fp8(*input.format) ? input.format->name
+                                    : input.format                         ? recipe.base
+                                                                           : input.recipe,
+                                    "recipe");
+    if (input.format && is_fp8(*input.format)) {
+        out.fwd = out.bwd = input.format;
+        return out;
+    }
+    out.base = row.base;
+    out.fwd = row.fwd, out.bwd = row.bwd;
+    out.granularity = row.granularity, out.scale = row.scale;
+    out.history = row.history, out.algo = row.algo, out.margin = row.margin, out.interval = row.interval;
+    out.pow2 = row.pow2, out.mx_rule = row.mx_rule, out.round = row.round, out.round_bwd = row.round_bwd;
+    out.overflow = row.overflow, out.square_weights = row.square_weights;
+    out.rht = row.rht, out.rht_bf16 = row.rht_bf16, out.target = row.target;
+    return out;
+}
+
+Recipe wide_recipe(const Recipe& given) {
+    Recipe recipe = given;
+    recipe.inputs = {};
     if (!casts_to_8_bits_or_less(recipe)) return recipe;
     const Recipe& bf16 = find_recipe("bf16", "recipe");
     Recipe wide = recipe;

@@ -53,6 +53,19 @@ struct WideLayers {
     bool contains(int layer, int layers) const;  // 1-based
 };
 
+// The three products of a linear layer: x w^T, dy w, dy^T x.
+enum class Gemm { fprop, dgrad, wgrad };
+std::string_view to_string(Gemm gemm);  // "fprop"
+
+// What the two operands of one product are cast to, where that is not what the recipe says: a format under the recipe's
+// own scaling, or all that another recipe says of operands. Neither: as the recipe says.
+struct GemmInput {
+    const FormatInfo* format = nullptr;  // fp32, bf16, e4m3, e5m2; the last two where the recipe is of FP8
+    std::string_view recipe = {};        // base of a row; the recipe's own base: the recipe with its options
+    bool given() const { return format != nullptr || !recipe.empty(); }
+    bool operator==(const GemmInput&) const = default;
+};
+
 struct Recipe {
     std::string name = {};             // as the user gave it; the name of the arm in CSV and JSON
     std::string_view base = {};        // "delayed"
@@ -84,6 +97,9 @@ struct Recipe {
     OutType out = OutType::bf16;    // type of the outputs of fprop and dgrad
     OutType wgrad = OutType::fp32;  // type of the weight gradient; bf16 as PyTorch has it for BF16 weights
     FastAccum fast_accum = FastAccum::fprop;
+    std::array<GemmInput, 3> inputs = {};  // by Gemm; texts: fprop_in, dgrad_in, wgrad_in
+    // Where the casts along rows and along columns differ: the second one is of the codes of the first, not of the tensor.
+    bool columns_from_rowwise = false;  // text: colsrc=rowwise
 };
 
 // All rows, in the order of the table, which is that of `list recipes`.
@@ -111,6 +127,10 @@ Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults = {},
 std::vector<Recipe> parse_recipes(std::string_view comma_separated, const RecipeDefaults& defaults = {},
                                   std::string_view where = "--recipe");
 
+// What the recipe says of the operands of one product: its inputs[gemm] put in place, without inputs of its own. What is not
+// about casts of operands (out, wgrad, master, round_update, scope, act) stays.
+Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm);
+bool has_inputs(const Recipe& recipe);  // of any product
 // The recipe with operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
 // round_update) stay. A recipe of wider operands is returned as it is.
 Recipe wide_recipe(const Recipe& recipe);

@@ -14,8 +14,13 @@ ArmCheckpoint Arm::checkpoint() const {
         checkpoint.parameters[weights_[i]].storage_scale = storage_scales_[i];
     for (std::size_t i = 0; i < plan().tensors.size(); ++i) {
         const TensorId id{static_cast<std::uint16_t>(i)};
-        if (const DelayedScale* delayed = casts_.delayed(id))
-            checkpoint.scales.push_back({id, delayed->scale(), delayed->scale_age(), delayed->history()});
+        for (const Along along : {Along::cols, Along::rows}) {
+            const bool split = casts_.is_split(id);
+            const DelayedScale* delayed = casts_.delayed(id, along);
+            if (!delayed || (!split && along == Along::rows)) continue;
+            checkpoint.scales.push_back({id, delayed->scale(), delayed->scale_age(), delayed->history(), {}});
+            if (split) checkpoint.scales.back().gemm = gemm_of(plan().tensor(id).tensor, along);
+        }
     }
     return checkpoint;
 }
@@ -32,7 +37,9 @@ void Arm::restore(const ArmCheckpoint& checkpoint) {
         use_storage_scales(stored.size() == weights_.size() ? stored : scales_for_weights());
     }
     for (const ScaleCheckpoint& s : checkpoint.scales)
-        casts_.restore_delayed(s.id, s.scale, s.scale_age, s.history);
+        for (const Along along : {Along::cols, Along::rows})
+            if (!s.gemm || *s.gemm == gemm_of(plan().tensor(s.id).tensor, along))
+                casts_.restore_delayed(s.id, along, s.scale, s.scale_age, s.history);
 }
 
 }  // namespace fp8lab

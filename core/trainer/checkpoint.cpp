@@ -16,6 +16,11 @@
 namespace fp8lab {
 namespace {
 
+std::string scale_name(const ModelPlan& plan, TensorId id, std::optional<Gemm> gemm) {
+    const std::string& name = plan.tensor(id).name;
+    return gemm ? fmt::format("{}.{}", name, to_string(*gemm)) : name;
+}
+
 constexpr std::size_t kLongestHistory = 4096;  // of a recipe
 
 // Reads what it is asked for and names what does not fit, before it reads it.
@@ -70,8 +75,8 @@ class Source {
         if (count(*history) > kLongestHistory)
             throw input_error(
                 where_, fmt::format("tensor 'history.{}' has more than {} values", name, kLongestHistory));
-        return ScaleCheckpoint{id, *scale, static_cast<int>(std::min(*age, kLongestRun)),
-                               read_safetensor(file_, *history)};
+        return ScaleCheckpoint{
+            id, *scale, static_cast<int>(std::min(*age, kLongestRun)), read_safetensor(file_, *history), {}};
     }
 
   private:
@@ -183,7 +188,7 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
         if (parameter.storage_scale) put("storage_scale." + name, {1}, {*parameter.storage_scale});
     }
     for (const ScaleCheckpoint& s : arm.scales) {
-        const std::string& name = plan.tensor(s.id).name;
+        const std::string name = scale_name(plan, s.id, s.gemm);
         put("scale." + name, {1}, {s.scale});
         put("scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
         put("history." + name, {s.history.size()}, s.history);
@@ -214,8 +219,13 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
         if (operand) parameter.storage_scale = source.scalar("storage_scale." + name);
         arm.parameters.push_back(std::move(parameter));
     }
-    for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
-        if (auto scale = source.delayed({i}, plan.tensors[i].name)) arm.scales.push_back(std::move(*scale));
+    for (const std::optional<Gemm> gemm : {std::optional<Gemm>{}, std::optional(Gemm::fprop),
+                                           std::optional(Gemm::dgrad), std::optional(Gemm::wgrad)})
+        for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
+            if (auto scale = source.delayed({i}, scale_name(plan, {i}, gemm))) {
+                scale->gemm = gemm;
+                arm.scales.push_back(std::move(*scale));
+            }
     return {std::move(arm), said.step};
 }
 

@@ -2,7 +2,8 @@
 // every backend and recipe, so that a BF16 run can resume in FP8, a CPU run on a GPU, and the reverse.
 //
 // Tensors in the file, by the names of the ModelPlan: w1 b1 (parameters), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
-// scale_age.x1 history.x1 (delayed scaling, slot 0 first), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
+// scale_age.x1 history.x1 (delayed scaling, slot 0 first; scale.x1.fprop ... where the GEMMs have casts of their own, which a
+// key without GEMM fills both), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
@@ -28,7 +29,8 @@ struct ScaleCheckpoint {
     TensorId id;
     float scale = 1;
     int scale_age = 0;
-    std::vector<float> history;  // slot 0 first
+    std::vector<float> history;     // slot 0 first
+    std::optional<Gemm> gemm = {};  // none: of all GEMMs that read the tensor
 };
 struct ArmCheckpoint {
     std::string recipe;  // recipe_text(); may be empty in a file

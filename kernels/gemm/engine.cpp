@@ -1,5 +1,7 @@
 #include "kernels/gemm/engine.h"
 
+#include "core/base/error.h"
+
 #include <fmt/format.h>
 
 namespace fp8lab::cuda {
@@ -37,6 +39,9 @@ Provenance provenance_of(Engine engine) {
 }
 
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
+    if (has_inputs(recipe) || recipe.columns_from_rowwise)
+        throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                    "a format for each GEMM, and colsrc, are computed on the CPU only: --backend cpu");
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};
     if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor) return {Engine::fp8, ""};

@@ -133,6 +133,8 @@ void quantize_file(const QuantizeOptions& options) {
                                "recipe " + recipe.name + ": " + why + "; quantize casts one tensor");
         };
         if (!recipe.wide.empty()) throw refused("wide names layers of a training");
+        if (has_inputs(recipe) || recipe.columns_from_rowwise)
+            throw refused("fprop_in, dgrad_in, wgrad_in and colsrc are about GEMMs of a training");
         if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
         if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
     }

@@ -172,7 +172,8 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
           "round_bwd=nearest|stochastic round_update=nearest|stochastic scope=linears|attn|head|all "
           "act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
           "overflow=saturate|nonsaturate "
-          "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 fast_accum=fprop|all|none");
+          "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 colsrc=original|rowwise fast_accum=fprop|all|none "
+          "fprop_in=fp32|bf16|RECIPE dgrad_in=fp32|bf16|RECIPE wgrad_in=fp32|bf16|RECIPE");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
     for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})
         CHECK(why_refused(std::string(unscaled) + ":margin=1").find("option 'margin'; valid: ") !=

@@ -37,7 +37,8 @@ std::vector<std::string> options_of(const Recipe& recipe) {
                 out.push_back("wide=" + std::string(value));
         } else if (valid.find('|') != valid.npos) {
             std::istringstream values(valid);
-            for (std::string value; std::getline(values, value, '|');) out.push_back(key + "=" + value);
+            for (std::string value; std::getline(values, value, '|');)
+                out.push_back(key + "=" + (value == "RECIPE" ? "mxfp8" : value));
         } else {  // "1-4096", "-8..16", ">=1"
             for (const char* value : {"1", "2", "16", "-8", "4096"}) try {
                     parse_recipe(std::string(recipe.base) + ":" + key + "=" + value);
