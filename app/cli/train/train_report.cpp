@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/tokens/zipf.h"
+#include "core/scaling/quantizer.h"
 
 namespace fp8lab::cli {
 
@@ -71,7 +72,29 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
     }
 }
 
-void append_row(std::string& out, const StepRecord& record, const std::string& recipe, bool with_kurtosis) {
+// The columns of a CSV that only some runs have.
+struct MoreColumns {
+    bool kurtosis = false;
+    std::vector<std::size_t>
+        second_casts;  // tensors of which an arm casts each GEMM's operand in its own way
+};
+
+MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
+    MoreColumns out{.kurtosis = plan.gated, .second_casts = {}};
+    for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
+        const TensorClass tensor = plan.tensors[i].tensor;
+        if (std::ranges::any_of(spec.arms, [&](const Recipe& recipe) {
+                const Recipe here = plan.recipe_of(recipe, {static_cast<std::uint16_t>(i)});
+                return cast_plan(here, tensor, gemm_of(tensor, Along::cols)) !=
+                       cast_plan(here, tensor, gemm_of(tensor, Along::rows));
+            }))
+            out.second_casts.push_back(i);
+    }
+    return out;
+}
+
+void append_row(std::string& out, const StepRecord& record, const std::string& recipe,
+                const MoreColumns& more) {
     out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
                        shortest(record.step_ms));
     for (const TensorRecord& t : record.tensors)
@@ -81,7 +104,8 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     for (const TensorRecord& t : record.tensors)
         out += t.applies ? fmt::format(",{},{}", cell(t.lost_l1_pct), cell(t.lost_energy_pct)) : ",,";
     for (const TensorRecord& t : record.tensors)
-        if (with_kurtosis) out += "," + (t.applies ? cell(t.kurtosis) : "");
+        if (more.kurtosis) out += "," + (t.applies ? cell(t.kurtosis) : "");
+    for (const std::size_t i : more.second_casts) out += "," + cell(record.tensors[i].second_sqnr_db);
     out += '\n';
 }
 
@@ -173,12 +197,16 @@ std::string TrainReport::csv() const {
                            in_brackets(arms_[i].emulated_because));
     out += "step,recipe,loss,accuracy,step_ms";
     const ModelPlan plan = model_plan(spec_);
+    const MoreColumns more = more_columns(spec_, plan);
     for (const OperandSpec& tensor : plan.tensors)
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", tensor.name);
     for (const OperandSpec& tensor : plan.tensors)  // behind the columns of older versions
         out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", tensor.name);
     for (const OperandSpec& tensor : plan.tensors)
-        if (plan.gated) out += ",kurtosis_" + tensor.name;
+        if (more.kurtosis) out += ",kurtosis_" + tensor.name;
+    for (const std::size_t i : more.second_casts)
+        out += fmt::format(",sqnr_db_{}_{}", plan.tensors[i].name,
+                           to_string(gemm_of(plan.tensors[i].tensor, Along::rows)));
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;
@@ -186,7 +214,7 @@ std::string TrainReport::csv() const {
     for (std::size_t row = 0; row < longest; ++row)
         for (std::size_t i = 0; i < arms_.size(); ++i)
             if (row < arms_[i].records.size())
-                append_row(out, arms_[i].records[row], spec_.arms[i].name, plan.gated);
+                append_row(out, arms_[i].records[row], spec_.arms[i].name, more);
     return out;
 }
 
