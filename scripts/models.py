@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the networks of assets/models, which L11 lowers: scripts/models.py [build/release/fp8lab]
+"""Trains the networks of assets/models, which L11 lowers: scripts/models.py [build/release/fp8lab] [name...]
 
 Each is a checkpoint of `fp8lab train` without the optimiser's moments, which inference does not read.
 """
@@ -12,8 +12,12 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "assets" / "models"
-RUNS = {f"digits-s{seed}": ["--task", "digits", "--seed", str(seed)] for seed in (1, 2, 3)}
-RUNS["teacher-s1"] = ["--task", "teacher", "--schedule", "cosine", "--seed", "1"]
+RUNS = {f"digits-s{seed}": ["--recipe", "fp32", "--task", "digits", "--seed", str(seed)] for seed in (1, 2, 3)}
+RUNS["teacher-s1"] = ["--recipe", "fp32", "--task", "teacher", "--schedule", "cosine", "--seed", "1"]
+for number in (1, 2, 3):
+    RUNS[f"transformer-s{number}"] = [
+        "--recipe", "bf16", "--model", "transformer", "--task", "text", "--schedule", "cosine", "--seed", str(number)
+    ]
 
 
 def without_moments(data: bytes) -> bytes:
@@ -35,9 +39,10 @@ def without_moments(data: bytes) -> bytes:
 def main() -> None:
     program = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "build" / "release" / "fp8lab")
     MODELS.mkdir(parents=True, exist_ok=True)
-    for name, options in RUNS.items():
+    names = sys.argv[2:] or list(RUNS)
+    for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            subprocess.run([program, "train", "--recipe", "fp32", "--save", folder, *options], check=True)
+            subprocess.run([program, "train", "--backend", "cpu", "--save", folder, *RUNS[name]], check=True)
             (saved,) = pathlib.Path(folder).glob("*.safetensors")
             (MODELS / f"{name}.safetensors").write_bytes(without_moments(saved.read_bytes()))
 

@@ -19,6 +19,16 @@ void log_softmax(std::span<const float> row, std::span<double> out) {
     for (std::size_t c = 0; c < row.size(); ++c) out[c] = static_cast<double>(row[c]) - shift;
 }
 
+// Adds row r's sum_c p_c (log p_c - log q_c). `log_q`: room for a row.
+void add_divergence(const Reference& reference, const Matrix<float>& y, std::size_t r,
+                    std::span<double> log_q, double& sum) {
+    log_softmax(y.row(r), log_q);
+    for (std::size_t c = 0; c < y.cols; ++c) {
+        const double log_p = reference.log_p[r * y.cols + c];
+        sum += std::exp(log_p) * (log_p - log_q[c]);
+    }
+}
+
 double relative_error(const Reference& reference, const Matrix<float>& y) {
     double sum = 0;
     for (std::size_t i = 0; i < y.values.size(); ++i) {
@@ -75,14 +85,14 @@ double divergence_of(const Reference& reference, const Matrix<float>& y) {
     if (!reference.classifies) return relative_error(reference, y);
     double sum = 0;
     std::vector<double> log_q(y.cols);
-    for (std::size_t r = 0; r < y.rows; ++r) {
-        log_softmax(y.row(r), log_q);
-        for (std::size_t c = 0; c < y.cols; ++c) {
-            const double log_p = reference.log_p[r * y.cols + c];
-            sum += std::exp(log_p) * (log_p - log_q[c]);
-        }
-    }
+    for (std::size_t r = 0; r < y.rows; ++r) add_divergence(reference, y, r, log_q, sum);
     return sum / static_cast<double>(y.rows);
+}
+
+std::vector<double> row_divergences_of(const Reference& reference, const Matrix<float>& y) {
+    std::vector<double> out(y.rows), log_q(y.cols);
+    for (std::size_t r = 0; r < y.rows; ++r) add_divergence(reference, y, r, log_q, out[r]);
+    return out;
 }
 
 Score score_of(const Reference& reference, const Matrix<float>& y) {

@@ -31,6 +31,8 @@ struct Score {
 };
 Score score_of(const Reference& reference, const Matrix<float>& y);
 double divergence_of(const Reference& reference, const Matrix<float>& y);  // only that
+// The same row by row, of a network that classifies: their mean is divergence_of().
+std::vector<double> row_divergences_of(const Reference& reference, const Matrix<float>& y);
 
 // The index of each row's largest output; the first of equal ones.
 std::vector<int> answers_of(const Matrix<float>& y);

@@ -100,11 +100,11 @@ bool reads_norm(const LayerSize& layer) {
     return layer.name.ends_with(".qkv") || layer.name.ends_with(".gate_up") || layer.name == "head";
 }
 
-TokenData held_out_of(const TrainSpec& spec) {
+TokenData held_out_of(const TrainSpec& spec, int batches) {
     const auto task = make_task(spec);
     TokenData out;
     Batch batch;
-    for (int i = 0; i < TokenModel::kTestBatches; ++i) {
+    for (int i = 0; i < batches; ++i) {
         if (!task->held_out(i, batch) || !std::holds_alternative<TokenBatch>(batch))
             throw usage_error("--data", "no data: this model's task has no held-out tokens");
         const TokenBatch& part = std::get<TokenBatch>(batch);
@@ -120,9 +120,9 @@ TokenData held_out_of(const TrainSpec& spec) {
 }
 
 // The model, its casts, and the logits: its own, the reference's, those of a mix, and the targets.
-const TrainSpec& with_memory(const TrainSpec& spec) {
+const TrainSpec& with_memory(const TrainSpec& spec, int batches) {
     const auto context = static_cast<std::size_t>(spec.sizes.at("context"));
-    const std::size_t rows = TokenModel::kTestBatches * kHeldOutSequences * context,
+    const std::size_t rows = static_cast<std::size_t>(batches) * kHeldOutSequences * context,
                       logits = rows * static_cast<std::size_t>(spec.vocabulary);
     if (logits > TokenModel::kMostLogits)
         throw usage_error(
@@ -137,11 +137,11 @@ const TrainSpec& with_memory(const TrainSpec& spec) {
 
 }  // namespace
 
-TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint)
-    : spec_(with_memory(spec)),
+TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint, int batches)
+    : spec_(with_memory(spec, batches)),
       wiring_{.swiglu = checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act},
       model_(make_model(spec)),
-      data_(held_out_of(spec)) {
+      data_(held_out_of(spec, batches)) {
     set_parameters(*model_, checkpoint);
     const ModelPlan& plan = model_->plan();
     std::vector<int>& layer_of_gemm = wiring_.layer_of_gemm;

@@ -25,13 +25,20 @@ class TokenModel {
   public:
     static constexpr int kTestBatches = 8, kTrainSequences = 32;  // batches of the task; per batch
 
-    // `spec`: of the training, on a task of tokens. Throws usage_error("--data", ...) for another task, and where the
-    // held-out tokens have more than kMostLogits logits, several copies of which are in memory.
+    // `spec`: of the training, on a task of tokens; `batches` of its held-out ones. Throws usage_error("--data", ...) for
+    // another task, and where the held-out tokens have more than kMostLogits logits, several copies of which are in memory.
     static constexpr std::size_t kMostLogits = std::size_t{1} << 27;
-    TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint);
+    TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint, int batches = kTestBatches);
 
     const std::vector<LayerSize>& layers() const { return layers_; }  // in the order of the forward pass
     const TokenData& data() const { return data_; }
+    const TrainSpec& spec() const { return spec_; }
+    const Model<float>& model() const { return *model_; }
+
+    // For passes with casts of one's own (token_mix.h): the logits of every held-out token, valid until the next pass;
+    // and of such logits the rows of the tokens that count.
+    const Matrix<float>& pass(GemmCasts<float>& casts) { return model_->forward(data_.test, casts); }
+    Matrix<float> scored(const Matrix<float>& logits) const;
 
     // The logits of the tokens that count, (rows of targets, vocabulary), with every other product in FP32. One format
     // per layer. Throws usage_error as run_lowered().
@@ -56,8 +63,9 @@ class TokenModel {
         SwigluForm swiglu = SwigluForm::plain;
     };
 
+    const Wiring& wiring() const { return wiring_; }
+
   private:
-    Matrix<float> scored(const Matrix<float>& logits) const;
     void calibrate(const Calibration& calibration, GemmCasts<float>& casts);
 
     TrainSpec spec_;

@@ -153,6 +153,24 @@ Verdict how_long(const Trail& trail, const Prediction*) {
     return out;
 }
 
+// ---- L11.7
+Verdict wide_quarter(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const bool same =
+        is(now,
+           {{"experiment", "tokens"}, {"token_model", "1"}, {"token_high", "mxfp8"}, {"token_low", "nvfp4"}});
+    const bool oracle = is(now, {{"token_by", "tokens"}, {"important", "oracle"}});
+    const double share = now.number("high_share_pct"), divergence = now.number("token_divergence");
+    return measured(
+        {.conditions = {{"the transformer of seed 1, MXFP8 and NVFP4", {}, same},
+                        {"chosen without the oracle, which has to know the answer", {}, !oracle},
+                        {"at most 25 % of the work in MXFP8", percent(share), share <= kWideShare_pct},
+                        {"divergence below 0.035",
+                         {divergence_text(divergence)},
+                         divergence < kWideDivergence}}},
+        3);
+}
+
 }  // namespace
 
 std::span<const NamedJudge> Lower::judges() {
@@ -161,7 +179,8 @@ std::span<const NamedJudge> Lower::judges() {
                                            NamedJudge{"budget_game", budget_game},
                                            NamedJudge{"out_of_range", out_of_range},
                                            NamedJudge{"twice", twice},
-                                           NamedJudge{"how_long", how_long}};
+                                           NamedJudge{"how_long", how_long},
+                                           NamedJudge{"wide_quarter", wide_quarter}};
     return kJudges;
 }
 

@@ -13,7 +13,7 @@ const LabInfo Lower::kInfo = {
     30,      "L6"};
 
 std::span<const table::Experiment<Lower>> Lower::experiments() {
-    static const std::array<table::Experiment<Lower>, 4> kExperiments = {
+    static const std::array<table::Experiment<Lower>, 5> kExperiments = {
         {{"mix", {"pareto"}, &Lower::mix_figures},
          {"ranges", {"outliers", "contrast", "saturated"}, &Lower::range_figures},
          {"cascade",
@@ -21,7 +21,12 @@ std::span<const table::Experiment<Lower>> Lower::experiments() {
           &Lower::cascade_figures,
           &Lower::cascade_metrics,
           &Lower::has_cascade},
-         {"kv", {"kv_memory", "kv_error"}, &Lower::kv_figures, &Lower::kv_metrics, &Lower::has_kv}}};
+         {"kv", {"kv_memory", "kv_error"}, &Lower::kv_figures, &Lower::kv_metrics, &Lower::has_kv},
+         {"tokens",
+          {"tokens", "token_ratio"},
+          &Lower::token_figures,
+          &Lower::token_metrics,
+          &Lower::has_tokens}}};
     return kExperiments;
 }
 
@@ -52,6 +57,12 @@ RangesSpec Params::ranges() const {
 }
 
 KvCase Params::kv_case() const { return {std::stoi(kv_outlier), std::stoi(kv_sharp), kv_seed}; }
+
+TokensRequest Params::tokens_request() const {
+    TokensRequest out{tokens, wide};
+    out.wide.layers = token_by == "layers";
+    return out;
+}
 
 const Cloud* Lower::cloud() const {
     const bool here = params.revealed && params.experiment == "mix" && *mixes;
@@ -120,6 +131,10 @@ std::vector<Figure> Lower::cascade_figures() const {
 std::vector<Figure> Lower::kv_figures() const {
     return of_seed(params.kv_seed, {kv_memory_figure(params.kv), kv_error_figure(*kv, params.kv_case())},
                    {"kv_error"});
+}
+
+std::vector<Figure> Lower::token_figures() const {
+    return {tokens_figure(*tokens), token_ratio_figure(*tokens)};
 }
 
 Figure Lower::thumbnail() const {

@@ -1,5 +1,6 @@
 // L11, "Fewer bits": a trained network with fewer bits per weight and activation, chosen layer by layer. Which mix of
-// formats costs what, what the ranges of the inputs change, a cascade of two formats, and the KV cache.
+// formats costs what, what the ranges of the inputs change, a cascade of two formats, the KV cache, and which tokens of a
+// transformer are in the wider of two formats.
 #pragma once
 
 #include <memory>
@@ -10,12 +11,13 @@
 
 #include "labs/lower/model_outcome.h"
 #include "labs/lower/model_ranges.h"
+#include "labs/lower/model_tokens.h"
 #include "labs/table/table_lab.h"
 
 namespace fp8lab::lower {
 
 struct Params {
-    std::string experiment = "mix";  // "mix", "ranges", "cascade", "kv"
+    std::string experiment = "mix";  // "mix", "ranges", "cascade", "kv", "tokens"
     std::string network = "digits", file;
     std::string lower = "both";  // "weights", "both"
     std::string uniform = "mix", probe = "nvfp4";
@@ -34,6 +36,9 @@ struct Params {
     KvSpec kv;
     std::string kv_outlier = "8", kv_sharp = "3";
     int kv_seed = 1;
+    TokensSpec tokens;
+    std::string token_by = "tokens";  // "tokens", "layers"
+    WideSpec wide;                    // its `layers` follows from token_by
     Params();
 
     bool both() const { return lower == "both"; }
@@ -44,6 +49,7 @@ struct Params {
     RangesSpec ranges() const;
     CascadeSpec cascade() const { return {setup(), low, high}; }
     KvCase kv_case() const;
+    TokensRequest tokens_request() const;
 };
 
 struct Lower {
@@ -51,10 +57,10 @@ struct Lower {
     using Params = lower::Params;
     std::vector<table::Row> rows(Params& params) const;
     // "mix": "pareto"; "ranges": "outliers", "contrast", "saturated"; "cascade": "cascade", "cost", "margins"; "kv":
-    // "kv_memory", "kv_error".
+    // "kv_memory", "kv_error"; "tokens": "tokens", "token_ratio".
     static std::span<const table::Experiment<Lower>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&mixes, &ranges, &cascade, &kv, &outcome}; }
+    std::vector<table::Part*> parts() { return {&mixes, &ranges, &cascade, &kv, &tokens, &outcome}; }
     std::vector<table::MetricRow> common_metrics() const;  // of the mix
     Figure thumbnail() const;
     void settle();  // outliers and smoothing need relu
@@ -83,6 +89,8 @@ struct Lower {
             return cascade_sweep(spec, setup);
         }};
     table::Computed<KvCase, std::optional<KvErrors>> kv{"kv", [this] { return params.kv_case(); }, kv_errors};
+    table::Computed<TokensRequest, Tokens> tokens{"tokens", [this] { return params.tokens_request(); },
+                                                  TokensMaker()};
     table::Computed<MixRequest, Outcome> outcome{"", [this] { return mix_request(); }, MixMaker(),
                                                  table::When::at_once};
 
@@ -93,10 +101,13 @@ struct Lower {
     std::vector<Figure> range_figures() const;
     std::vector<Figure> cascade_figures() const;
     std::vector<Figure> kv_figures() const;
+    std::vector<Figure> token_figures() const;
     std::vector<table::MetricRow> cascade_metrics() const;
     std::vector<table::MetricRow> kv_metrics() const;
+    std::vector<table::MetricRow> token_metrics() const;
     bool has_cascade() const { return !cascade->at.empty(); }
     bool has_kv() const { return kv->has_value(); }
+    bool has_tokens() const { return tokens->sweep != nullptr; }
 };
 using LowerLab = table::TableLab<Lower>;
 
@@ -106,6 +117,7 @@ inline constexpr double kFails_pct = 90, kNotices_pct = 97, kRescued_pct = 96, k
 inline constexpr double kBudgetBits = 5.6, kBudgetDivergence = 0.006;                        // L11.3
 inline constexpr double kInRange_pct = 96.5;                                                 // L11.4
 inline constexpr double kCascade_pct = 97.3, kCascadeCost = 0.6;                             // L11.5
+inline constexpr double kWideShare_pct = 25, kWideDivergence = 0.035;                        // L11.7
 
 // model_figures.cpp. `cloud`: null where it is not shown.
 std::string pareto_title(const Outcome& outcome, const Cloud* cloud);

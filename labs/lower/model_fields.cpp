@@ -188,6 +188,72 @@ std::vector<Row> kv_rows(Params& p) {
     };
 }
 
+std::vector<Row> token_rows(Params& p) {
+    const bool layers = p.token_by == "layers";
+    std::vector<Choice> kinds;
+    for (const ImportanceInfo& info : importances())
+        kinds.push_back({std::string(info.name), std::string(info.label)});
+    std::vector<Row> out = {
+        {choice(
+             {.name = "token_model",
+              .label = "Transformer",
+              .help = "Two blocks of width 64, trained in BF16 by this program on a text of 55 characters.",
+              .more = true},
+             &p.tokens.model, {{"1", "seed 1"}, {"2", "seed 2"}, {"3", "seed 3"}}),
+         "tokens"},
+        {choice({.name = "token_high", .label = "Wide", .help = "The format of what is important."},
+                &p.tokens.high, choices_of(uniform_formats())),
+         "tokens"},
+        {choice({.name = "token_low",
+                 .label = "Narrow",
+                 .help = "The format of the rest. The head and the products inside attention are in BF16."},
+                &p.tokens.low, choices_of(uniform_formats())),
+         "tokens"},
+        {choice(
+             {.name = "token_by",
+              .label = "In the wide format",
+              .help = "A share of the tokens in every layer, with both copies of the weights in memory; or "
+                      "every token in some layers."},
+             &p.token_by, {{"tokens", "tokens"}, {"layers", "layers"}}),
+         "tokens"},
+        {.field = choice({.name = "important",
+                          .label = "Which tokens",
+                          .help = "By the attention that they receive, by p1 − p2 in the narrow format, by "
+                                  "their place, by how rare their character is. The oracle takes those with "
+                                  "the largest divergence."},
+                         &p.wide.important, std::move(kinds)),
+         .of = "tokens",
+         .shown = !layers},
+        {.field = number({.name = "token_share",
+                          .label = "Share",
+                          .unit = "%",
+                          .help = "Of the tokens that are in the wide format."},
+                         &p.wide.share_pct, 0, 100),
+         .of = "tokens",
+         .shown = !layers},
+    };
+    for (std::size_t l = 0; l < kLinears.size(); ++l)
+        out.push_back({.field = toggle({.name = fmt::format("high_{}", l + 1),
+                                        .label = kLinears.at(l),
+                                        .help = "This layer is in the wide format, for every token."},
+                                       &p.wide.high.at(l)),
+                       .of = "tokens",
+                       .shown = layers});
+    out.push_back({toggle({.name = "all_layers",
+                           .label = "Every choice of layers",
+                           .help = "Draws the 256 choices of the eight linear layers.",
+                           .more = true},
+                          &p.tokens.subsets),
+                   "tokens"});
+    out.push_back({integer({.name = "token_seed",
+                            .label = "Seed",
+                            .help = "Of the tokens at random. Three draws are made.",
+                            .more = true},
+                           &p.tokens.seed, 1, 99),
+                   "tokens"});
+    return out;
+}
+
 // They are in the table on the stage.
 std::vector<Row> chip_rows(Params& p) {
     std::vector<Row> out;
@@ -229,20 +295,22 @@ std::vector<Row> Lower::rows(Params& p) const {
     const bool more = p.experiment != "ranges";
     const char* const no_relu =
         has_relu() ? "" : "Only a network with relu can move a scale from one layer to the next.";
-    Field experiment =
-        choice({.name = "experiment",
-                .label = "Experiment",
-                .help = "Formats layer by layer; the ranges of the inputs; two formats one after the other; "
-                        "the KV cache.",
-                .hidden = true},
-               &p.experiment, {{"mix", "Mix"}, {"ranges", "Ranges"}, {"cascade", "Cascade"}, {"kv", "KV"}});
+    Field experiment = choice(
+        {.name = "experiment",
+         .label = "Experiment",
+         .help = "Formats layer by layer; the ranges of the inputs; two formats one after the other; "
+                 "the KV cache; a transformer with some tokens in a wider format.",
+         .hidden = true},
+        &p.experiment,
+        {{"mix", "Mix"}, {"ranges", "Ranges"}, {"cascade", "Cascade"}, {"kv", "KV"}, {"tokens", "Tokens"}});
     return table::join({{{experiment}},
                         subject_rows(p),
                         scale_rows(p, more),
                         input_rows(p, more, no_relu),
                         cascade_rows(p),
                         kv_rows(p),
-                        chip_rows(p)});
+                        chip_rows(p),
+                        token_rows(p)});
 }
 
 }  // namespace fp8lab::lower

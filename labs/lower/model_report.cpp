@@ -1,6 +1,7 @@
 // The numbers of L11.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <tuple>
 
@@ -45,6 +46,29 @@ void add_neighbours(std::vector<MetricRow>& out, const OutputRow& own, const Clo
     add("worst_within", [&] { return cloud->all.points[near.worst].divergence; });
     out.push_back(known("mixes_within", cloud ? static_cast<double>(near.count) : kNone));
     add("rank", [&] { return near.rank; });
+}
+
+// Of an importance at a share that the sweep has, in percent; NaN: there is no sweep.
+double in_sweep(const TokensSweep& sweep, Importance id, double share_pct) {
+    const auto at = std::ranges::find(kShares, share_pct) - kShares.begin();
+    return sweep.lines.empty() ? kNone : sweep.line(id).values[static_cast<std::size_t>(at)];
+}
+
+std::vector<MetricRow> token_rows_of(const Tokens& t, const TokensSweep& sweep) {
+    std::vector<MetricRow> out = {known("high_share_pct", t.share_pct, "%"),
+                                  known("token_divergence", t.divergence),
+                                  known("random_divergence", t.random),
+                                  known("token_ratio", t.ratio()),
+                                  known("activation_bits", t.activation_bits, "bit"),
+                                  known("weight_bits", t.weight_bits, "bit"),
+                                  known("all_low", in_sweep(sweep, Importance::random, 0)),
+                                  known("all_high", in_sweep(sweep, Importance::random, 100)),
+                                  known("best_layers", t.sweep ? t.best_layers() : kNone)};
+    for (const ImportanceInfo& info : importances())
+        for (const double share_pct : {25.0, 50.0, 75.0})
+            out.push_back(known(fmt::format("{}.divergence_{}", info.name, share_pct),
+                                in_sweep(sweep, info.id, share_pct)));
+    return out;
 }
 
 }  // namespace
@@ -92,6 +116,12 @@ std::vector<MetricRow> Lower::kv_metrics() const {
                                            {"v_error_pct", &KvError::v_pct}})
             out.push_back(known(fmt::format("{}.{}", kKvFormats.at(i), name), errors.at(i).*member, "%"));
     return out;
+}
+
+std::vector<MetricRow> Lower::token_metrics() const {
+    const Tokens& t = *tokens;
+    if (!t.sweep) return token_rows_of({}, {});
+    return token_rows_of(t, *t.sweep);
 }
 
 }  // namespace fp8lab::lower

@@ -26,6 +26,7 @@ void LowerView::stage(Context& c, Rect area) {
     if (lab_->outcome->layers.empty()) return;
     if (lab_.shows("cascade")) return draw_cascade(c, area);
     if (lab_.shows("kv")) return draw_kv(c, area);
+    if (lab_.shows("tokens")) return draw_token_figures(c, area);
     draw_mix(c, area);
 }
 
@@ -144,6 +145,10 @@ Rect LowerView::draw_knob(Context& c, const ui::PlotResult& plot) {
 
 std::vector<std::pair<std::string, std::string>> LowerView::status() const {
     const Outcome& o = *lab_->outcome;
+    if (lab_.shows("tokens"))
+        return {{"model", fmt::format("transformer, 2 blocks of 64, seed {}", lab_->params.tokens.model)},
+                {"data", lab_->tokens->sweep ? fmt::format("{} held-out tokens", lab_->tokens->sweep->tokens)
+                                             : std::string("–")}};
     if (!o.setup) return {};
     return {{"model", o.setup->subject->name}, {"data", o.setup->subject->data.name}};
 }

@@ -35,6 +35,7 @@ class LowerView final : public table::TableView<Lower> {
     void draw_cascade(ui::Context& context, Rect area);
     void draw_speed_up(ui::Context& context, Rect area);
     void draw_kv(ui::Context& context, Rect area);
+    void draw_token_figures(ui::Context& context, Rect area);
     // A press or a drag over the plot, and arrow keys, set a field to the value of x.
     void draw_cursor(ui::Context& context, const ui::PlotResult& plot, std::string_view field, double step);
     // view_tables.cpp: both draw from the top of `area`; returned is where the layers end.
@@ -50,6 +51,7 @@ class LowerView final : public table::TableView<Lower> {
     void draw_headline(ui::Context& context);
     void draw_neighbours(ui::Context& context, float width);
     void draw_buttons(ui::Context& context);
+    void draw_token_rows(ui::Context& context);
 
     ui::PlotState upper_, left_, right_, third_;
     int part_ = 0;     // on a low stage: the layers or the outputs

@@ -29,6 +29,7 @@ bool LowerView::draw_own(Context& c, const table::Row& row, const Field&) {
 
 std::string LowerView::more_words() const {
     return lab_.shows("kv")        ? "seed"
+           : lab_.shows("tokens")  ? "seeds, every choice of layers"
            : lab_.shows("cascade") ? "outliers, smoothing, contrast"
                                    : "scales, calibration, outliers, smoothing";
 }
@@ -37,6 +38,7 @@ void LowerView::draw_below(Context& c, float width) {
     ui::divider(c);
     draw_headline(c);
     if (lab_.shows("kv")) return;
+    if (lab_.shows("tokens")) return draw_token_rows(c);
     if (lab_.shows("cascade")) {
         ui::wrapped(c, "Emulated on the CPU: the cost is counted, not timed. L9 measures products.");
         return;
@@ -62,6 +64,9 @@ void LowerView::draw_headline(Context& c) {
     } else if (lab_.shows("cascade")) {
         value = sweep.at.empty() ? std::nan("") : sweep.with(p.tau).accuracy_pct;
         words = std::isnan(value) ? "–" : fmt::format("{:.2f} %", value), of = "right answers of the cascade";
+    } else if (lab_.shows("tokens")) {
+        value = lab_->tokens->sweep ? lab_->tokens->divergence : std::nan("");
+        words = std::isnan(value) ? "–" : divergence_text(value), of = "nats from BF16";
     } else if (lab_.shows("kv")) {
         value = kv_tokens(p.kv.bytes(), kv_bytes(p.kv, p.kv.cache));
         words = group_thousands(static_cast<std::int64_t>(value)), of = "tokens in the budget";
@@ -97,6 +102,25 @@ void LowerView::draw_neighbours(Context& c, float width) {
     row("median", near.median, false);
     row("worst", cloud->all.points[near.worst].divergence, false);
     ui::table_end(c, columns);
+}
+
+void LowerView::draw_token_rows(Context& c) {
+    const Tokens& t = *lab_->tokens;
+    if (!t.sweep) return;
+    const auto row = [&](std::string_view words, const std::string& value) {
+        const Rect line = ui::next_area(c, 24);
+        const float y = (line.y0 + line.y1) / 2;
+        ui::text_mid(c, {line.x0, y}, words, {Role::muted}, kSans13);
+        ui::text_mid(c, {line.x1, y}, value, {Role::text}, kMono13, Anchor::right);
+        ui::advance(line);
+    };
+    row("as many tokens at random", divergence_text(t.random));
+    row("of the work in the wide format", fmt::format("{:.1f} %", t.share_pct));
+    row("bits per activation", fmt::format("{:.2f}", t.activation_bits));
+    row("bits per weight", fmt::format("{:.2f}", t.weight_bits));
+    if (std::isfinite(t.best_layers()))
+        row("best choice of layers up to here", divergence_text(t.best_layers()));
+    ui::wrapped(c, "Emulated on the CPU: no time is measured.");
 }
 
 void LowerView::draw_buttons(Context& c) {

@@ -1,4 +1,4 @@
-// The stages of L11's experiments ranges, cascade and kv.
+// The stages of L11's experiments ranges, cascade, kv and tokens.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -189,6 +189,34 @@ void LowerView::draw_kv(Context& c, Rect area) {
                   "tensor, NVFP4 one E4M3 scale per 16 values. The errors are of one head with 2 048 random "
                   "keys: how sharp real attention is, L13 shows.",
                   {area.x0, area.y1 - c.px(44), area.x1, area.y1});
+}
+
+void LowerView::draw_token_figures(Context& c, Rect area) {
+    if (!lab_->tokens->sweep) return;
+    std::vector<Figure> figures = lab_.figures();
+    static const std::array<std::string, 2> kPictures = {"Divergence", "Against random"};
+    const ui::Halves at = ui::halves(c, "lower.token_picture", area, kPictures, picture_);
+    const Rect left{at.left.x0, at.left.y0, at.left.x1, at.left.y1 - c.px(52)};
+    if (at.shows_left) {
+        const float top = ui::heading(c, figures[0].title, left);
+        figures[0].title.clear();
+        const ui::PlotResult plot =
+            ui::plot(c, "lower.tokens", figures[0], upper_, {left.x0, top, left.x1, left.y1},
+                     {.interactive = false, .y_tick_width = 52, .title_height = 24});
+        if (lab_.applies("token_share")) draw_cursor(c, plot, "token_share", 1);
+        ui::paragraph(c, "The work is counted, in the linear layers, and not timed.",
+                      {left.x0, left.y1 + c.px(12), left.x1, at.left.y1});
+    }
+    if (!at.shows_right) return;
+    const Rect right{at.right.x0, at.right.y0, at.right.x1, at.right.y1 - c.px(52)};
+    const float top = ui::heading(c, figures[1].title, right), names = c.px(150);
+    figures[1].title.clear();
+    Figure plain = figures[1];
+    for (Series& series : plain.series) series.style.in_legend = false;
+    const ui::PlotResult plot =
+        ui::plot(c, "lower.token_ratio", plain, left_, {right.x0, top, right.x1 - names, right.y1},
+                 {.interactive = false, .y_tick_width = 44, .title_height = 24});
+    name_lines(c, figures[1], plot, right.x1);
 }
 
 }  // namespace fp8lab::lower

@@ -9,6 +9,7 @@
 
 #include "app/cli/infer/infer_job.h"
 #include "app/cli/infer/infer_report.h"
+#include "app/cli/infer/infer_tokens.h"
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -139,7 +140,8 @@ void add_infer(CLI::App& app, Globals&) {
     verb->add_option("--data", options->data,
                      "npy:X,Y, the test rows; left out: those of the task, where it has some");
     verb->add_option("--train", options->train, "npy:X,Y, training rows, for --calibrate and --smooth");
-    verb->add_option("--weights", options->weights, "F[,F...]: one format, or one per layer")->required();
+    CLI::Option* weights =
+        verb->add_option("--weights", options->weights, "F[,F...]: one format, or one per layer; required");
     verb->add_option("--activations", options->activations, "F[,F...]; left out: BF16, weights only");
     CLI::Option* calibrate =
         verb->add_option("--calibrate", options->calibrate,
@@ -167,7 +169,15 @@ void add_infer(CLI::App& app, Globals&) {
     verb->add_flag("--csv", options->csv,
                    "one row per layer, per mix with --all-mixes, or per step with --greedy")
         ->excludes(json);
-    verb->callback([options] { infer(*options); });
+    const std::vector<CLI::Option*> of_layers = verb->get_options([&](const CLI::Option* option) {
+        return option->get_name().starts_with("--") && option != json && option->get_name() != "--help";
+    });
+    add_infer_tokens(*verb, *options, of_layers);
+    verb->callback([options, weights] {
+        if (!options->mixed_tokens.empty()) return infer_tokens(*options);
+        if (weights->count() == 0) throw usage_error("infer", "--weights is required");
+        infer(*options);
+    });
 }
 
 }  // namespace fp8lab::cli

@@ -18,17 +18,6 @@
 namespace fp8lab::cli {
 namespace {
 
-std::vector<std::string> parts_of(const std::string& text) {
-    std::vector<std::string> out(1);
-    for (const char c : text) {
-        if (c == ',')
-            out.emplace_back();
-        else
-            out.back() += c;
-    }
-    return out;
-}
-
 // One format for all layers, or one per layer.
 std::vector<const LowFormat*> formats_of(const std::string& text, const char* option, RecipeList list,
                                          std::size_t layers) {
@@ -126,6 +115,17 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, ProgressLine& p
 }
 
 }  // namespace
+
+std::vector<std::string> parts_of(const std::string& text) {
+    std::vector<std::string> out(1);
+    for (const char c : text) {
+        if (c == ',')
+            out.emplace_back();
+        else
+            out.back() += c;
+    }
+    return out;
+}
 
 InferJob prepare_infer(const InferOptions& options, ProgressLine& progress) {
     InferJob job;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -22,6 +23,10 @@ struct InferOptions {
     double percentile = 100;
     std::optional<double> smooth;
     bool all_mixes = false, greedy = false, json = false, csv = false;
+    std::string mixed_tokens, important = "attention";  // "mxfp8,nvfp4"; empty: not asked for
+    double share = 0.25;                                // of the tokens
+    std::uint64_t seed = 1;                             // of the tokens at random
+    bool by_layer = false;
     Calibration calibration(ProgressLine& progress) const {
         return {static_cast<std::size_t>(calibrate), percentile, [this, &progress](std::size_t done) {
                     if (progress.due())
@@ -47,6 +52,8 @@ struct InferJob {
     std::optional<TrainedMlp> mlp = {};  // for --all-mixes
     Matrix<float> mlp_rows = {};         // its test rows
 };
+// "a,b" in its parts.
+std::vector<std::string> parts_of(const std::string& text);
 // Throws usage_error and input_error: what cannot be read, or does not fit the network.
 InferJob prepare_infer(const InferOptions& options, ProgressLine& progress);
 

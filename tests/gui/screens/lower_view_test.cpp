@@ -31,6 +31,15 @@ TEST_CASE("L11: the switch shows one experiment, its figures and its fields") {
     CHECK_FALSE(screen.shows("lower.pareto"));
     screen.set("experiment=kv");
     CHECK((screen.shows("lower.kv_memory") && screen.shows("lower.kv_error") && !screen.shows("network")));
+    screen.gui.context.probes.items.clear();
+    screen.set("experiment=tokens");
+    CHECK((screen.shows("lower.tokens") && screen.shows("important") && !screen.shows("cache")));
+    CHECK_FALSE(screen.shows("high_1"));
+    screen.gui.context.probes.items.clear();
+    screen.set("token_by=layers");
+    CHECK((screen.shows("high_1") && screen.shows("high_8") && !screen.shows("important")));
+    screen.click("high_5");
+    CHECK(screen.lab->params.wide.mask() == 16);
     screen.set("experiment=ranges");
     CHECK(
         (screen.shows("lower.outlier_ratio") && screen.shows("lower.contrast") && screen.shows("lower.w1")));
@@ -89,6 +98,10 @@ TEST_CASE("L11: a press on a figure sets what is on its axis") {
     const Rect contrasts = screen.gui.rect("lower.contrast");
     screen.click(Point{contrasts.x0 + 0.834F * contrasts.width(), (contrasts.y0 + contrasts.y1) / 2});
     CHECK(screen.lab->params.contrast == 4);
+    screen.set("experiment=tokens");
+    const Rect shares = screen.gui.rect("lower.token_share");
+    screen.click(Point{shares.x0 + 0.5F * shares.width(), shares.y0 + 30});
+    CHECK(screen.lab->params.wide.share_pct == doctest::Approx(50).epsilon(0.02));
     screen.set("experiment=cascade");
     const Rect taus = screen.gui.rect("lower.tau");
     screen.click(Point{taus.x0 + 0.9F * taus.width(), taus.y0 + 4});
@@ -98,7 +111,7 @@ TEST_CASE("L11: a press on a figure sets what is on its axis") {
 TEST_CASE("L11: the stage is whole at every size, in every experiment and for every network") {
     for (const ImVec2 size : {ImVec2{560, 536}, {860, 760}, {944, 540}, {1500, 1000}})
         for (const float scale : {0.75F, 1.0F, 2.0F})
-            for (const std::string experiment : {"mix", "ranges", "cascade", "kv"}) {
+            for (const std::string experiment : {"mix", "ranges", "cascade", "kv", "tokens"}) {
                 Screen screen({size.x * scale, size.y * scale}, scale);
                 CAPTURE(size.x);
                 CAPTURE(scale);
@@ -108,6 +121,7 @@ TEST_CASE("L11: the stage is whole at every size, in every experiment and for ev
                 const char* figure = experiment == "mix"       ? "lower.pareto"
                                      : experiment == "ranges"  ? "lower.outlier_ratio"
                                      : experiment == "cascade" ? "lower.cascade"
+                                     : experiment == "tokens"  ? "lower.token_share"
                                                                : "lower.kv_memory";
                 const Rect plot = screen.gui.rect(figure);
                 CHECK(plot.height() > 60 * scale);

@@ -105,6 +105,51 @@ TEST_CASE("infer lowers a transformer: its linears and its head, on held-out tok
     }
 }
 
+TEST_CASE("infer mixes the tokens of a transformer, and says what as many at random cost") {
+    const std::string file = quoted(FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors"),
+                      mixed = file + " --mixed-tokens mxfp8,nvfp4 ";
+    const auto json = json_of(mixed);
+    CHECK(json.at("rows") == 4096);
+    CHECK(json.at("important") == "attention");
+    CHECK(json.at("share") == 0.25);
+    CHECK(json.at("weight_bits").get<double>() == doctest::Approx(12.75).epsilon(1e-3));
+    CHECK(json.at("activation_bits").get<double>() ==
+          doctest::Approx(0.25 * 8.25 + 0.75 * 4.5).epsilon(1e-3));
+    REQUIRE(json.at("random_draws").size() == 3);
+    double mean = 0;
+    for (const auto& draw : json.at("random_draws")) mean += draw.get<double>() / 3;
+    CHECK(json.at("random_divergence").get<double>() == doctest::Approx(mean));
+    CHECK(json.at("ratio").get<double>() == doctest::Approx(json.at("divergence").get<double>() / mean));
+    CHECK(json.at("divergence") > json.at("divergence_high"));
+    CHECK(json.at("divergence") < json.at("divergence_low"));
+    CHECK_FALSE(json.contains("by_layer"));
+    const auto oracle = json_of(mixed + "--important oracle --share 0.5 --seed 2 --by-layer");
+    CHECK(oracle.at("ratio").get<double>() < 0.8);
+    CHECK(oracle.at("random_draws") != json_of(mixed + "--share 0.5").at("random_draws"));
+    const auto& layers = oracle.at("by_layer");
+    CHECK(layers.at("subsets") == 256);
+    CHECK(layers.at("rows") == 1536);
+    CHECK(layers.at("share").get<double>() <= 0.5);
+    CHECK(layers.at("divergence") < layers.at("divergence_low"));
+    const auto table = fp8lab("infer " + mixed + "--by-layer");
+    CHECK(table.out.find("\nratio ") != std::string::npos);
+    CHECK(table.out.find("of 256 subsets with at most that share: 1.qkv,2.qkv\n") != std::string::npos);
+    const auto refused = [](const std::string& call, const char* why) {
+        const auto result = fp8lab("infer " + call);
+        CHECK(result.code == 2);
+        CHECK(result.out.empty());
+        CHECK_MESSAGE(result.err.find(why) != std::string::npos, result.err);
+    };
+    refused(kDigits + "--mixed-tokens mxfp8,nvfp4", "is for models of tokens");
+    refused(file + " --mixed-tokens mxfp8", "takes HIGH,LOW");
+    refused(file + " --mixed-tokens mxfp8,e4m4", "unknown format 'e4m4'");
+    refused(mixed + "--important size", "valid: attention confidence");
+    refused(mixed + "--share 1.5", "--share");
+    refused(mixed + "--weights nvfp4", "--weights");
+    refused(mixed + "--csv", "--csv");
+    refused(file + " --weights nvfp4 --share 0.5", "--mixed-tokens");
+}
+
 TEST_CASE("of a model that is no checkpoint infer says how one is made, and that works") {
     const Finished run =
         fp8lab("infer " FP8LAB_SOURCE "/assets/models/transformer-600.safetensors --weights mxfp8");

@@ -163,7 +163,7 @@ void check_follows(const Assignments& settings, const std::string& number, const
 
 template <class L>
 bool belongs_and_acts(const L& lab, const std::string& field) {
-    return lab.belongs(field) && lab.why_not(field).empty();
+    return lab.applies(field);
 }
 
 }  // namespace
@@ -172,7 +172,9 @@ TEST_CASE("L11: every control that is enabled changes a number of its experiment
     for (const Assignments& settings : {Assignments{"experiment=mix"},
                                         {"experiment=mix", "act_scale=calibrated", "lower=weights"},
                                         {"experiment=cascade"},
-                                        {"experiment=kv", "cache=fp8"}})
+                                        {"experiment=kv", "cache=fp8"},
+                                        {"experiment=tokens", "all_layers=on"},
+                                        {"experiment=tokens", "all_layers=on", "token_by=layers"}})
         check_all_act<lower::LowerLab>(settings, belongs_and_acts<lower::LowerLab>);
 }
 

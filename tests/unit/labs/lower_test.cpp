@@ -87,6 +87,65 @@ TEST_CASE("the numbers of L11's lesson") {
          0.005);
 }
 
+TEST_CASE("the numbers of L11's lesson: tokens in two formats") {
+    const auto stated = test::lesson_numbers("lower");
+    LowerLab lab;
+    set(lab, {"experiment=tokens", "all_layers=on"});
+    const auto says = [&](const char* text, double value, double within) {
+        CAPTURE(text);
+        CHECK(stated.contains(text));
+        CHECK(std::fabs(std::stod(text) - value) <= within);
+    };
+    says("0.053", metric(lab, "all_low"), 0.0005);
+    says("0.0039", metric(lab, "all_high"), 0.00005);
+    says("0.0388", metric(lab, "attention.divergence_25"), 0.00005);
+    says("0.0415", metric(lab, "confidence.divergence_25"), 0.00005);
+    says("0.0409", metric(lab, "random.divergence_25"), 0.00006);
+    says("0.012", metric(lab, "confidence.divergence_75"), 0.0005);
+    says("0.017", metric(lab, "random.divergence_75"), 0.0005);
+    says("0.0297", metric(lab, "oracle.divergence_25"), 0.00005);
+    says("12.75", metric(lab, "weight_bits"), 0.005);
+    CHECK(metric(lab, "token_divergence") == metric(lab, "attention.divergence_25"));
+    set(lab, {"token_by=layers", "high_1=on", "high_5=on"});
+    says("0.0313", metric(lab, "token_divergence"), 0.00005);
+    says("23", metric(lab, "high_share_pct"), 0.5);
+    CHECK(metric(lab, "best_layers") == metric(lab, "token_divergence"));
+}
+
+TEST_CASE("tokens: what is set is a point of the figure's lines, and kept sweeps are what fresh ones are") {
+    LowerLab lab;
+    set(lab, {"experiment=tokens"});
+    for (const ImportanceInfo& info : importances())
+        for (const char* share : {"25", "50", "75"}) {
+            CAPTURE(info.name);
+            set_field(lab.fields(), "important=" + std::string(info.name));
+            set_field(lab.fields(), std::string("token_share=") + share);
+            lab.update();
+            CHECK(metric(lab, "token_divergence") ==
+                  metric(lab, std::string(info.name) + ".divergence_" + share));
+        }
+    CHECK(std::isnan(metric(lab, "best_layers")));
+    set(lab, {"token_by=layers"});
+    CHECK(metric(lab, "token_divergence") == metric(lab, "all_low"));
+    CHECK(metric(lab, "high_share_pct") == 0);
+    for (const char* layer : {"high_1=on", "high_2=on", "high_3=on", "high_4=on", "high_5=on", "high_6=on",
+                              "high_7=on", "high_8=on"})
+        set(lab, {layer});
+    CHECK(metric(lab, "token_divergence") == metric(lab, "all_high"));
+    CHECK(metric(lab, "high_share_pct") == doctest::Approx(100));
+    CHECK(metric(lab, "weight_bits") == doctest::Approx(8.25));
+    set(lab, {"all_layers=on", "high_3=off"});
+    CHECK(lab->tokens->sweep->subsets.size() == 256);
+    CHECK(lab->tokens->sweep->subsets.at(0xFB) == metric(lab, "token_divergence"));
+    set(lab, {"all_layers=off"});
+    CHECK(lab->tokens->sweep->subsets.empty());
+    set(lab, {"token_model=2", "token_by=tokens", "important=rare", "token_share=50"});
+    LowerLab fresh;
+    set(fresh, {"experiment=tokens", "token_model=2", "important=rare", "token_share=50"});
+    CHECK(metric(lab, "token_divergence") == metric(fresh, "token_divergence"));
+    CHECK(metric(lab, "random_divergence") == metric(fresh, "random_divergence"));
+}
+
 TEST_CASE("the best mix under a budget has at most those bits and is the best of all that have") {
     LowerLab lab;
     set(lab, {"budget=5"});
@@ -135,7 +194,7 @@ TEST_CASE("the menus of formats are rows of the table of lowered formats, in its
         });
         CHECK(static_cast<std::ptrdiff_t>(rows.size()) == offered);
     }
-    CHECK(menus == 2 + 2 + 2 * kLayerFields);
+    CHECK(menus == 2 + 2 + 2 + 2 * kLayerFields);
 }
 
 TEST_CASE("an input's format is that of the weights unless it is set apart") {
@@ -199,7 +258,7 @@ double on_line(const LowerLab& lab, std::string_view id, std::string_view name, 
 }  // namespace
 
 TEST_CASE("what an experiment refused does not stop the others") {
-    for (const std::string experiment : {"mix", "ranges", "cascade", "kv"}) {
+    for (const std::string experiment : {"mix", "ranges", "cascade", "kv", "tokens"}) {
         CAPTURE(experiment);
         LowerLab lab;
         lab.update();
