@@ -25,12 +25,14 @@ namespace fp8lab {
 //             16x16, of w (square_weights)       E4M3, FP32 on top               none: emulated
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
-enum class AmaxAlgo { max, most_recent };
+// What one amax is made of the history: its largest, its newest, an exponential moving average of the amaxes, or a
+// percentile of |x| instead of the largest |x| (then the history's largest). Texts: max, most_recent, ema0.9, p99.99.
+enum class AmaxAlgo { max, most_recent, ema, percentile };
 enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, EVEN
 // What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
 // the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
 enum class Nvfp4Target { six, four, four_or_six };
-enum class MasterWeights { fp32, none };
+enum class MasterWeights { fp32, bf16, none };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
@@ -80,6 +82,9 @@ struct Recipe {
     ScaleSource scale = ScaleSource::none;
     int history = 16;  // 1..4096, Transformer Engine's amax_history_len
     AmaxAlgo algo = AmaxAlgo::max;
+    double ema_decay = 0;  // of algo ema, 0 to 1
+    double amax_percentile =
+        0;  // in percent, of |x|; 0: the amax itself. Text: algo=p99.99 of delayed, amax=p99.99 of current
     int margin = 0;     // -8..16, an exponent of two: FP32 scale = max * 2^-margin / amax
     int interval = 1;   // the scale is computed every N-th step; the history rolls every step
     bool pow2 = false;  // scale rounded down to a power of two
@@ -100,6 +105,13 @@ struct Recipe {
     std::array<GemmInput, 3> inputs = {};  // by Gemm; texts: fprop_in, dgrad_in, wgrad_in
     // Where the casts along rows and along columns differ: the second one is of the codes of the first, not of the tensor.
     bool columns_from_rowwise = false;  // text: colsrc=rowwise
+    // Loss scaling as PyTorch's GradScaler: dy is multiplied by it, dW divided. 0: none.
+    double loss_scale = 0;
+    int growth_interval = 0;  // finite steps after which it doubles; 0: it stays
+    // How AdamW's moments of matrices are stored. nullptr: FP32.
+    const FormatInfo *m = nullptr, *v = nullptr;
+    bool moment_tensor_scale = false;  // of 8 bits: one FP32 scale a tensor, not one a block of 128
+    Rounding round_m = Rounding::nearest, round_v = Rounding::nearest;
 };
 
 // All rows, in the order of the table, which is that of `list recipes`.
