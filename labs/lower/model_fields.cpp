@@ -188,12 +188,8 @@ std::vector<Row> kv_rows(Params& p) {
     };
 }
 
-std::vector<Row> token_rows(Params& p) {
-    const bool layers = p.token_by == "layers";
-    std::vector<Choice> kinds;
-    for (const ImportanceInfo& info : importances())
-        kinds.push_back({std::string(info.name), std::string(info.label)});
-    std::vector<Row> out = {
+std::vector<Row> token_model_rows(Params& p) {
+    return {
         {choice(
              {.name = "token_model",
               .label = "Transformer",
@@ -216,6 +212,15 @@ std::vector<Row> token_rows(Params& p) {
                       "every token in some layers."},
              &p.token_by, {{"tokens", "tokens"}, {"layers", "layers"}}),
          "tokens"},
+    };
+}
+
+std::vector<Row> token_rows(Params& p) {
+    const bool layers = p.token_by == "layers";
+    std::vector<Choice> kinds;
+    for (const ImportanceInfo& info : importances())
+        kinds.push_back({std::string(info.name), std::string(info.label)});
+    std::vector<Row> out = {
         {.field = choice({.name = "important",
                           .label = "Which tokens",
                           .help = "By the attention that they receive, by p1 − p2 in the narrow format, by "
@@ -310,6 +315,7 @@ std::vector<Row> Lower::rows(Params& p) const {
                         cascade_rows(p),
                         kv_rows(p),
                         chip_rows(p),
+                        token_model_rows(p),
                         token_rows(p)});
 }
 

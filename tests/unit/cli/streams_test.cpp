@@ -88,6 +88,8 @@ constexpr VerbCalls kLastingCalls[] = {
     {"infer", "",
      "infer SCRATCH/model/1-bf16.safetensors --weights mxfp8 --activations e4m3 --calibrate 1000000", works,
      "infer: calibration, "},
+    {"infer", "", "infer SCRATCH/transformer.safetensors --mixed-tokens mxfp8,nvfp4 --by-layer --share 0.5",
+     works, "infer: "},
     {"check", "", "check SCRATCH/long.f8scene SCRATCH/home/exercises/L1.1.json", works, "check: 0 of 2 files",
      " after 0 rows of 2 files"},
     {"quantize", "", "quantize SCRATCH/large.npy --recipe nvfp4,mxfp8,delayed", works, "quantize: "},
@@ -192,6 +194,8 @@ struct Bench {
         spit(scratch / "model/1-bf16.safetensors", checkpoint());
         std::filesystem::copy(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors",
                               scratch / "mlp.safetensors");
+        std::filesystem::copy(FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors",
+                              scratch / "transformer.safetensors");
         std::filesystem::create_directories(scratch / "home/exercises");
         std::filesystem::copy(FP8LAB_SOURCE "/tests/unit/cli/evidence/L1.1.json",
                               scratch / "home/exercises/L1.1.json");

@@ -1,0 +1,251 @@
+#include "core/scaling/recipe_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+namespace fp8lab {
+namespace {
+
+using Applies = bool (*)(const Recipe&);
+
+RecipeKey integer(std::string_view name, int Recipe::*member, int min, int max, Applies applies) {
+    const auto set = [=](Recipe& recipe, std::string_view text) {
+        int value = 0;
+        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+        const bool ok =
+            problem == std::errc{} && end == text.data() + text.size() && value >= min && value <= max;
+        if (ok) recipe.*member = value;
+        return ok;
+    };
+    const bool open = max == std::numeric_limits<int>::max();
+    return {name,
+            open ? ">=" + std::to_string(min)
+                 : std::to_string(min) + (min < 0 ? ".." : "-") + std::to_string(max),
+            applies, set, [=](const Recipe& recipe) { return std::to_string(recipe.*member); }};
+}
+
+template <class T>
+RecipeKey choice(std::string_view name, T Recipe::*member,
+                 std::vector<std::pair<std::string_view, T>> choices, Applies applies) {
+    std::string valid;
+    for (const auto& [text, value] : choices) valid.append(valid.empty() ? "" : "|").append(text);
+    const auto set = [=](Recipe& recipe, std::string_view text) {
+        const auto it =
+            std::find_if(choices.begin(), choices.end(), [=](const auto& c) { return c.first == text; });
+        if (it != choices.end()) recipe.*member = it->second;
+        return it != choices.end();
+    };
+    const auto get = [=](const Recipe& recipe) {
+        const auto it = std::find_if(choices.begin(), choices.end(),
+                                     [&](const auto& c) { return c.second == recipe.*member; });
+        return it == choices.end() ? std::string() : std::string(it->first);
+    };
+    return {name, valid, applies, set, get};
+}
+
+bool always(const Recipe&) { return true; }
+bool casts(const Recipe& r) { return width_bits(*r.fwd) < 32; }
+// Rows and blocks run along K, so that each GEMM has a cast of its own.
+bool casts_each_way(const Recipe& r) { return r.granularity != Granularity::tensor; }
+bool is_delayed(const Recipe& r) { return r.scale == ScaleSource::delayed; }
+bool has_fp32_scale(const Recipe& r) {
+    return r.scale != ScaleSource::none && r.granularity != Granularity::block32 &&
+           r.granularity != Granularity::block16;
+}
+bool has_nvfp4_scale(const Recipe& r) { return r.granularity == Granularity::block16; }
+bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block32; }
+// The recipes of FP6, FP4 and INT8 are named after their format.
+bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
+bool chooses_no_formats(const Recipe& r) { return !chooses_formats(r); }
+
+std::string wide_text(const Recipe& recipe) {
+    std::string text;
+    const auto add = [&](const std::string& layer) { text.append(text.empty() ? "" : "+").append(layer); };
+    if (recipe.wide.first) add("first");
+    if (recipe.wide.last) add("last");
+    for (const int number : recipe.wide.numbers) add(std::to_string(number));
+    for (const std::string& gemm : recipe.wide.gemms) add(gemm);
+    return text;
+}
+
+// "1.down": digits, a dot, a name.
+bool names_gemm(std::string_view text) {
+    const auto dot = text.find('.');
+    const auto all = [](std::string_view part, auto is) {
+        return !part.empty() && std::ranges::all_of(part, is);
+    };
+    return dot != text.npos && all(text.substr(0, dot), [](char c) { return c >= '0' && c <= '9'; }) &&
+           all(text.substr(dot + 1), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+}
+
+// A layer named twice is a mistake; which layers and GEMMs there are is not known here (ModelPlan::check()).
+bool set_wide(Recipe& recipe, std::string_view text) {
+    WideLayers wide;
+    for (const std::string_view part : split(text, '+')) {
+        int number = 0;
+        const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), number);
+        const bool is_number = problem == std::errc{} && end == part.data() + part.size() && number >= 1;
+        if (part == "first" && !wide.first)
+            wide.first = true;
+        else if (part == "last" && !wide.last)
+            wide.last = true;
+        else if (is_number && std::ranges::find(wide.numbers, number) == wide.numbers.end())
+            wide.numbers.push_back(number);
+        else if (names_gemm(part) && std::ranges::find(wide.gemms, part) == wide.gemms.end())
+            wide.gemms.emplace_back(part);
+        else
+            return false;
+    }
+    std::ranges::sort(wide.numbers);
+    std::ranges::sort(wide.gemms);
+    recipe.wide = std::move(wide);
+    return true;
+}
+
+bool set_rht(Recipe& recipe, std::string_view text) {
+    if (text != "0" && text != "1" && text != "bf16") return false;
+    recipe.rht = text != "0";
+    recipe.rht_bf16 = text == "bf16";
+    return true;
+}
+
+constexpr std::array<std::string_view, 4> kInputFormats = {"fp32", "bf16", "e4m3", "e5m2"};
+
+const Recipe* row_named(std::string_view base) {
+    const auto found = std::ranges::find(recipes(), base, &Recipe::base);
+    return found == recipes().end() ? nullptr : &*found;
+}
+
+// fp32 and bf16 are formats and rows of the same meaning; e4m3 and e5m2 need scaling that is made for FP8.
+bool set_input(Recipe& recipe, Gemm gemm, std::string_view text) {
+    GemmInput input;
+    if (std::ranges::find(kInputFormats, text) != kInputFormats.end() && text != recipe.base) {
+        input.format = &find_format(text);
+        if (is_fp8(*input.format) && !chooses_formats(*row_named(recipe.base))) return false;
+    } else if (const Recipe* row = row_named(text)) {
+        input.recipe = row->base;
+    } else {
+        return false;
+    }
+    recipe.inputs[static_cast<std::size_t>(gemm)] = input;
+    return true;
+}
+
+RecipeKey input_of(Gemm gemm, std::string_view name, std::string_view valid, Applies applies) {
+    return {name, std::string(valid), applies,
+            [gemm](Recipe& recipe, std::string_view text) { return set_input(recipe, gemm, text); },
+            [gemm](const Recipe& recipe) {
+                const GemmInput& input = recipe.inputs[static_cast<std::size_t>(gemm)];
+                return std::string(input.format ? input.format->name : input.recipe);
+            }};
+}
+
+using Keys = std::vector<RecipeKey>;
+
+const std::vector<std::pair<std::string_view, Rounding>> kRoundings = {{"nearest", Rounding::nearest},
+                                                                       {"stochastic", Rounding::stochastic}};
+const std::vector<std::pair<std::string_view, bool>> kSwitches = {{"0", false}, {"1", true}};
+
+Keys scale_keys() {
+    std::vector<std::pair<std::string_view, const FormatInfo*>> elements;
+    for (const FormatInfo& format : formats())
+        if (format.specials != Specials::scale) elements.emplace_back(format.name, &format);
+    return {
+        integer("history", &Recipe::history, 1, 4096, is_delayed),
+        choice("algo", &Recipe::algo, {{"max", AmaxAlgo::max}, {"most_recent", AmaxAlgo::most_recent}},
+               is_delayed),
+        integer("margin", &Recipe::margin, -8, 16, has_fp32_scale),
+        integer("interval", &Recipe::interval, 1, std::numeric_limits<int>::max(), is_delayed),
+        choice("fwd", &Recipe::fwd, elements, chooses_formats),
+        choice("bwd", &Recipe::bwd, elements, chooses_formats),
+        choice("pow2", &Recipe::pow2, kSwitches, has_fp32_scale),
+        choice("mxrule", &Recipe::mx_rule,
+               {{"up", MxRule::up}, {"floor", MxRule::floor}, {"even", MxRule::even}}, has_mx_scale),
+    };
+}
+
+Keys rounding_keys() {
+    return {
+        choice("round", &Recipe::round, kRoundings, casts),
+        choice("round_bwd", &Recipe::round_bwd, kRoundings, casts),
+        choice("round_update", &Recipe::round_update, kRoundings, always),
+        choice("w2d", &Recipe::square_weights, kSwitches, has_nvfp4_scale),
+        {"rht", "0|1|bf16", has_nvfp4_scale, set_rht,
+         [](const Recipe& r) {
+             return std::string(r.rht_bf16 ? "bf16" : r.rht ? "1" : "0");
+         }},
+        choice("target", &Recipe::target,
+               {{"6", Nvfp4Target::six}, {"4", Nvfp4Target::four}, {"4or6", Nvfp4Target::four_or_six}},
+               has_nvfp4_scale),
+    };
+}
+
+Keys model_keys() {
+    return {
+        choice("scope", &Recipe::scope,
+               {{"linears", CastScope::linears},
+                {"attn", CastScope::attention},
+                {"head", CastScope::head},
+                {"all", CastScope::all}},
+               casts_to_8_bits_or_less),
+        choice("act", &Recipe::act,
+               {{"swiglu", SwigluForm::plain}, {"smooth", SwigluForm::smooth}, {"clamp", SwigluForm::clamp}},
+               always),
+        {"wide", "first|last|NUMBER|GEMM[+...]", casts_to_8_bits_or_less, set_wide, wide_text},
+        choice("overflow", &Recipe::overflow,
+               {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},
+               casts_to_8_bits_or_less),
+        choice("master", &Recipe::master, {{"fp32", MasterWeights::fp32}, {"none", MasterWeights::none}},
+               always),
+    };
+}
+
+Keys gemm_keys() {
+    Keys out = {
+        choice("out", &Recipe::out, {{"bf16", OutType::bf16}, {"fp32", OutType::fp32}}, always),
+        choice("wgrad", &Recipe::wgrad, {{"fp32", OutType::fp32}, {"bf16", OutType::bf16}}, always),
+        choice("colsrc", &Recipe::columns_from_rowwise, {{"original", false}, {"rowwise", true}},
+               casts_each_way),
+        choice("fast_accum", &Recipe::fast_accum,
+               {{"fprop", FastAccum::fprop}, {"all", FastAccum::all}, {"none", FastAccum::none}},
+               casts_to_8_bits_or_less),
+    };
+    for (const auto& [valid, applies] :
+         {std::pair<std::string_view, Applies>{"fp32|bf16|e4m3|e5m2|RECIPE", chooses_formats},
+          {"fp32|bf16|RECIPE", chooses_no_formats}}) {
+        out.push_back(input_of(Gemm::fprop, "fprop_in", valid, applies));
+        out.push_back(input_of(Gemm::dgrad, "dgrad_in", valid, applies));
+        out.push_back(input_of(Gemm::wgrad, "wgrad_in", valid, applies));
+    }
+    return out;
+}
+
+}  // namespace
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+    std::vector<std::string_view> parts;
+    for (;;) {
+        const auto at = text.find(separator);
+        parts.push_back(text.substr(0, at));
+        if (at == text.npos) return parts;
+        text.remove_prefix(at + 1);
+    }
+}
+
+bool casts_to_8_bits_or_less(const Recipe& recipe) { return width_bits(*recipe.fwd) <= 8; }
+
+std::span<const RecipeKey> recipe_keys() {
+    static const Keys table = [] {
+        Keys all;
+        for (const auto keys : {scale_keys, rounding_keys, model_keys, gemm_keys})
+            std::ranges::move(keys(), std::back_inserter(all));
+        return all;
+    }();
+    return table;
+}
+
+}  // namespace fp8lab
