@@ -8,6 +8,7 @@
 #include "core/nn/memory/lists.h"
 #include "core/nn/model.h"
 #include "core/scaling/block_scales.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab::cuda {
 ScaleMode scale_mode_of(const CastPlan& plan) {
@@ -17,6 +18,19 @@ ScaleMode scale_mode_of(const CastPlan& plan) {
     if (plan.granularity == Granularity::block32) return ScaleMode::block32;
     return ScaleMode::tensor;
 }
+
+Engine gemm_engine(Engine arm, const Recipe& recipe) {
+    return arm == Engine::fp8 && recipe.fwd->name == "bf16" ? Engine::bf16 : arm;
+}
+
+std::size_t split_tensors(const ModelPlan& plan, const Recipe& recipe) {
+    std::size_t count = 0;
+    for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
+        count += is_split(plan.recipe_of(recipe, {i}), plan.tensors[i].tensor);
+    return count;
+}
+
+std::size_t scale_controls(const Recipe& recipe) { return has_inputs(recipe) ? recipe.inputs.size() : 1; }
 
 namespace {
 
@@ -78,13 +92,15 @@ bool shares_memory(const TrainSpec& spec) {
 int data_slots(const TrainSpec& spec) { return spec.task == TaskKind::noise ? 1 : kInputSlots; }
 
 bool rotates_back_in_place(Engine engine, const Recipe& of_qkv, int tokens) {
-    return (engine == Engine::bf16 || (engine != Engine::emulated && of_qkv.fwd->name == "bf16")) &&
-           tokens == padded(tokens);
+    const auto in_bf16 = [&](Gemm reader) {
+        return gemm_engine(engine, recipe_of_gemm(of_qkv, reader)) == Engine::bf16;
+    };
+    return in_bf16(Gemm::dgrad) && in_bf16(Gemm::wgrad) && tokens == padded(tokens);
 }
 
 bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch) {
     const auto fits = [&](TensorClass tensor) {
-        const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor));
+        const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor, Gemm::wgrad));
         return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
     };
     return engine != Engine::emulated && gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) &&

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/nn/memory/gpu_sizes.h"
+#include "core/nn/model_plan.h"
 #include "core/nn/train_spec.h"
 #include "core/scaling/quantizer.h"
 
@@ -28,6 +29,12 @@ enum class Engine {
 };
 
 ScaleMode scale_mode_of(const CastPlan& plan);
+// What runs a GEMM whose operands `recipe` says, in an arm of `engine`: an arm of FP8 leaves some in BF16.
+Engine gemm_engine(Engine arm, const Recipe& recipe);
+// How many tensors of an arm have a cast of their own for each GEMM (core/scaling/side_cast.h).
+std::size_t split_tensors(const ModelPlan& plan, const Recipe& recipe);
+// How many sets of values that users change an arm has: one, or one for each GEMM (Recipe::inputs).
+std::size_t scale_controls(const Recipe& recipe);
 double step_flop(const TrainSpec& spec, int batch);  // of the products, padded; of attention half (causal)
 double step_elements(const TrainSpec& spec);         // of weights, inputs and outputs of the GEMMs
 int steps_per_launch(const TrainSpec& spec, int batch);  // more than 1 where steps are short
@@ -43,13 +50,18 @@ std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 enum class ArmPart {
     // The parts of a tensor x, w or dy. `first` and `second` are the operands of its GEMMs: fp8: rows and columns;
-    // bf16: rows; emulated: FP32 along the first and along the second GEMM.
+    // bf16: rows; emulated: FP32 along the first and along the second GEMM. Of a split tensor `second` is that of a cast
+    // of its own, bf16: rows, with the parts second_*.
     value,  // FP32, where it is emulated or before the cast to MX
     first,
     second,
     scale_inv,
     amaxes,
     stats,
+    second_value,
+    second_scale_inv,
+    second_amaxes,
+    second_stats,
     // The parts of a layer.
     output,          // of fprop
     input_gradient,  // of dgrad; none in the first layer
@@ -65,6 +77,7 @@ enum class ArmPart {
     bias_partials,
     // The parts of the arm.
     next_scale_inv,
+    second_next_scale_inv,
     states,
     history,
     controls,

@@ -6,6 +6,7 @@
 
 #include "core/nn/streams.h"
 #include "core/scaling/hadamard.h"
+#include "core/scaling/side_cast.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {
@@ -100,9 +101,7 @@ void RecipeCasts::set_recipe(const Recipe& recipe) {
             s.sides[1].delayed_scale = s.sides[0].delayed_scale, s.sides[1].plan = s.sides[0].plan;
         set_side(s.sides[0], id, Along::cols, here);
         set_side(s.sides[1], id, Along::rows, here);
-        s.split = has_inputs(here) && !(s.sides[0].plan == s.sides[1].plan &&
-                                        s.sides[0].delayed_scale == s.sides[1].delayed_scale &&
-                                        s.sides[0].rotated == s.sides[1].rotated);
+        s.split = fp8lab::is_split(here, plan_.tensor(id).tensor);
         if (!s.split) s.sides[1] = {};
     }
 }
@@ -133,8 +132,9 @@ void RecipeCasts::restore_delayed(TensorId id, Along along, float scale, int sca
     State& s = state(id);
     Side& side = s.side(along);
     if (!is_delayed(s, side)) return;
+    const auto length = static_cast<int>(side.delayed.history().size());  // an input's recipe has its own
     side.delayed.restore(scale, scale_age, std::move(history));
-    side.delayed.set_history(recipe_.history);
+    side.delayed.set_history(length);
 }
 
 void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {

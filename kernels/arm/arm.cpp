@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/model.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -18,6 +19,11 @@ static_assert(sizeof(StepResult) == kStepResultBytes && sizeof(TensorResult) == 
 static_assert(sizeof(CastSums) == kCastSumsBytes);
 
 constexpr std::size_t kControlsAhead = 64;  // changes on their way to the device
+
+ScaleControls controls_of(const Recipe& recipe) {
+    return {recipe.history, recipe.algo == AmaxAlgo::most_recent, recipe.margin, recipe.interval,
+            recipe.pow2};
+}
 
 }  // namespace
 
@@ -37,41 +43,69 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       // Emulated recipes round the FP32 outputs themselves.
       out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
       tensors_(static_cast<int>(plan_.tensors.size())),
+      casts_(tensors_ + static_cast<int>(split_tensors(plan_, recipe))),
       slots_(plan_.tensors.size()),
       host_results_(kRecordSlots),
-      host_tensors_(kRecordSlots * plan_.tensors.size()),
-      host_controls_(kControlsAhead) {
+      host_tensors_(kRecordSlots * static_cast<std::size_t>(casts_)),
+      host_controls_(kControlsAhead * scale_controls(recipe)) {
+    for (std::size_t i = 0; i < scale_controls(recipe); ++i)
+        controls_now_.push_back(controls_of(recipe_of_gemm(recipe, static_cast<Gemm>(i))));
+    int next = tensors_;
+    for (std::uint16_t i = 0; i < plan_.tensors.size(); ++i) {
+        const bool split = is_split(plan_.recipe_of(recipe, {i}), plan_.tensors[i].tensor);
+        second_states_.push_back(split ? next++ : -1);
+    }
     if (spec.state == StateType::bf16 && engine_ != Engine::bf16)
         throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
 }
 
 void CudaArm::allocate_shared() {
-    const auto tensors = static_cast<std::size_t>(tensors_);
-    states_ = Buffer<ScaleState>(tensors);
+    const auto casts = static_cast<std::size_t>(casts_);
+    states_ = Buffer<ScaleState>(casts);
     states_now_ = states_.get();
-    history_ = Buffer<float>(tensors * kHistoryCapacity);
-    controls_ = Buffer<ScaleControls>(1);
+    history_ = Buffer<float>(casts * kHistoryCapacity);
+    controls_ = Buffer<ScaleControls>(controls_now_.size());
     arm_ = Buffer<ArmState>(kStepsPerLaunch);
     finite_ = Buffer<std::int32_t>(1);
     results_ = Buffer<StepResult>(kRecordSlots);
-    tensor_results_ = Buffer<TensorResult>(kRecordSlots * tensors);
+    tensor_results_ = Buffer<TensorResult>(kRecordSlots * casts);
 }
 
-Slot CudaArm::make_slot(TensorId id, int rows, int cols) const {
-    const Recipe recipe = plan_.recipe_of(recipe_, id);
+Slot CudaArm::make_slot(TensorId id, int rows, int cols, Along along, bool one_reader) const {
     Slot slot;
+    slot.tensor = plan_.tensor(id).tensor;
+    const Gemm reader = gemm_of(slot.tensor, along);
+    const Recipe recipe = recipe_of_gemm(plan_.recipe_of(recipe_, id), reader);
     slot.shape = shape_of(rows, cols);
     slot.id = id;
-    slot.tensor = plan_.tensor(id).tensor;
+    slot.state = id.index;
+    slot.controls = controls_now_.size() > 1 ? static_cast<int>(reader) : 0;
+    slot.first_along = along;
     slot.plan = cast_plan(recipe, slot.tensor);
     slot.source = recipe.scale;
-    slot.engine = engine_ == Engine::fp8 && recipe.fwd->name == "bf16" ? Engine::bf16 : engine_;
+    slot.engine = gemm_engine(engine_, recipe);
     slot.ordinal = plan_.ordinal(id);
     slot.place = plan_.place(id);
     slot.rotated = recipe.rht && slot.tensor != TensorClass::w;
     if (slot.engine == Engine::fp8) slot.scaling = scale_mode_of(slot.plan);
+    const int second = second_states_[id.index];
+    if (second < 0) return slot;
+    slot.reader = reader;
+    if (one_reader) return slot;
+    slot.other = std::make_unique<Slot>(make_slot(id, rows, cols, Along::rows, true));
+    slot.other->state = second;
     return slot;
 }
+
+CastPlan CudaArm::cast_of(TensorId id) const {
+    const Slot* const slot = slots_[id.index];
+    return slot ? slot->plan : cast_plan(plan_.recipe_of(recipe_, id), plan_.tensor(id).tensor);
+}
+int CudaArm::second_record(TensorId id) const {
+    const Slot* const slot = slots_[id.index];
+    return slot && slot->other ? slot->other->state : -1;
+}
+CastPlan CudaArm::second_cast_of(TensorId id) const { return slots_[id.index]->other->plan; }
 
 // The model of core, from the seed alone: every arm and backend starts from the same weights.
 void CudaArm::initialise() {
@@ -84,28 +118,40 @@ void CudaArm::initialise() {
 }
 
 void CudaArm::push_controls(cudaStream_t stream) {
-    ScaleControls& slot = host_controls_.values()[next_control_++ % host_controls_.values().size()];
-    slot = {recipe_.history, recipe_.algo == AmaxAlgo::most_recent, recipe_.margin, recipe_.interval,
-            recipe_.pow2};
-    check(cudaMemcpyAsync(controls_.get(), &slot, sizeof slot, cudaMemcpyHostToDevice, stream),
+    const auto n = controls_now_.size();
+    const auto to = host_controls_.values().subspan(next_control_++ % kControlsAhead * n, n);
+    std::ranges::copy(controls_now_, to.begin());
+    check(cudaMemcpyAsync(controls_.get(), to.data(), to.size_bytes(), cudaMemcpyHostToDevice, stream),
           "scale controls");
 }
 
 void CudaArm::set_history(int length, cudaStream_t stream) {
     // What has left the window does not come back when it grows: the ring still holds it.
-    const int kept = std::min(recipe_.history, length) - 1;  // slot 0 is the next amax's
+    const auto kept = [&](const ScaleControls& c) {
+        return std::min(c.history, length) - 1;  // slot 0 is the next amax's
+    };
+    if (controls_now_.size() == 1)
+        truncate_history(states_.get(), history_.get(), casts_, kept(controls_now_[0]), stream);
+    else
+        for_each_cast([&](const Slot& slot) {
+            const auto at = static_cast<std::size_t>(slot.state);
+            truncate_history(states_.get() + at, history_.get() + at * kHistoryCapacity, 1,
+                             kept(controls_now_[static_cast<std::size_t>(slot.controls)]), stream);
+        });
     recipe_.history = length;
+    for (ScaleControls& c : controls_now_) c.history = length;
     push_controls(stream);
-    truncate_history(states_.get(), history_.get(), tensors_, kept, stream);
 }
 void CudaArm::set_margin(int margin, cudaStream_t stream) {
     recipe_.margin = margin;
+    for (ScaleControls& c : controls_now_) c.margin = margin;
     for (Slot* slot : slots_)
-        if (slot) slot->plan.margin = margin;
+        for (; slot; slot = slot->other.get()) slot->plan.margin = margin;
     push_controls(stream);
 }
 void CudaArm::set_algo(AmaxAlgo algo, cudaStream_t stream) {
     recipe_.algo = algo;
+    for (ScaleControls& c : controls_now_) c.most_recent = algo == AmaxAlgo::most_recent;
     push_controls(stream);
 }
 
@@ -113,7 +159,7 @@ void CudaArm::read_back(int first, int count, cudaStream_t stream) {
     while (count > 0) {
         const int slot = first % kRecordSlots, run = std::min(count, kRecordSlots - slot);
         const auto at = static_cast<std::size_t>(slot), n = static_cast<std::size_t>(run),
-                   t = static_cast<std::size_t>(tensors_);
+                   t = static_cast<std::size_t>(casts_);
         check(cudaMemcpyAsync(host_results_.values().data() + at, results_.get() + at, n * sizeof(StepResult),
                               cudaMemcpyDeviceToHost, stream),
               "records");
@@ -126,7 +172,7 @@ void CudaArm::read_back(int first, int count, cudaStream_t stream) {
 }
 
 ArmRecord CudaArm::record(int step) const {
-    const auto slot = static_cast<std::size_t>(step % kRecordSlots), t = static_cast<std::size_t>(tensors_);
+    const auto slot = static_cast<std::size_t>(step % kRecordSlots), t = static_cast<std::size_t>(casts_);
     const auto tensors = host_tensors_.values().subspan(slot * t, t);
     return {host_results_.values()[slot], {tensors.begin(), tensors.end()}};
 }
@@ -139,46 +185,48 @@ std::int64_t CudaArm::recorded_elements(TensorId id) const {
 }
 
 void CudaArm::record_tensors(const std::vector<bool>& chosen, const StepContext& step) {
-    UpdatedTensors updated;
-    updated.of = tensors_;
-    const auto update = [&] {
-        update_scales(states_.get(), history_.get(), updated, controls_.get(), tensor_results_.get(),
-                      step.arm, step.side);
-        updated.count = 0;
-    };
-    for (const Slot* slot : slots_) {
-        if (!slot || !chosen[slot->id.index]) continue;
-        const int i = updated.count++;
-        updated.tensor[i] = static_cast<int>(slot->id.index);
-        updated.amaxes[i] = slot->scales.vectors(nullptr).amaxes;
-        updated.amax_count[i] = static_cast<int>(slot->scales.amaxes());
-        if (updated.count == kMostTensorsAtOnce) update();
+    for (int which = 0; which < static_cast<int>(controls_now_.size()); ++which) {
+        UpdatedTensors updated;
+        updated.of = casts_;
+        const auto update = [&] {
+            update_scales(states_.get(), history_.get(), updated, controls_.get() + which,
+                          tensor_results_.get(), step.arm, step.side);
+            updated.count = 0;
+        };
+        for_each_cast([&](const Slot& slot) {
+            if (slot.controls != which || !chosen[slot.id.index]) return;
+            const int i = updated.count++;
+            updated.tensor[i] = slot.state;
+            updated.amaxes[i] = slot.scales.vectors(nullptr).amaxes;
+            updated.amax_count[i] = static_cast<int>(slot.scales.amaxes());
+            if (updated.count == kMostTensorsAtOnce) update();
+        });
+        update();
     }
-    update();
     if (!step.with_stats) return;
-    for (const Slot* slot : slots_)
-        if (slot && chosen[slot->id.index] && slot->stats.size() > 0)
-            reduce_stats(slot->stats.get(), stats_blocks(slot->shape), tensor_results_.get(), slot->id.index,
-                         tensors_, step.arm, step.side);
+    for_each_cast([&](const Slot& slot) {
+        if (chosen[slot.id.index] && slot.stats.size() > 0)
+            reduce_stats(slot.stats.get(), stats_blocks(slot.shape), tensor_results_.get(), slot.state,
+                         casts_, step.arm, step.side);
+    });
 }
 
 std::vector<ScaleCheckpoint> CudaArm::scale_checkpoints() const {
     const std::vector<ScaleState> states = states_.download();
     const std::vector<float> history = history_.download();
     std::vector<ScaleCheckpoint> out;
-    for (const Slot* slot : slots_) {
-        if (!slot) continue;
-        const std::size_t index = slot->id.index;
+    for_each_cast([&](const Slot& slot) {
+        const auto index = static_cast<std::size_t>(slot.state);
         const ScaleState& state = states[index];
-        if (!state.delayed) continue;
+        if (!state.delayed) return;
         // core's order: slot 0 is empty after the roll, the oldest amax comes next, the newest last.
         std::vector<float> amaxes{0.0F};
-        for (int back = recipe_.history - 1; back >= 1; --back)
+        for (int back = controls_now_[static_cast<std::size_t>(slot.controls)].history - 1; back >= 1; --back)
             amaxes.push_back(history[index * kHistoryCapacity +
                                      static_cast<std::size_t>(state.history_at - back + kHistoryCapacity) %
                                          kHistoryCapacity]);
-        out.push_back({slot->id, state.scale, state.scale_age, std::move(amaxes)});
-    }
+        out.push_back({slot.id, state.scale, state.scale_age, std::move(amaxes), slot.reader});
+    });
     return out;
 }
 
@@ -194,30 +242,31 @@ float CudaArm::storage_scale(const ParameterCheckpoint& weights) const {
 
 void CudaArm::restore_scales(const std::vector<ScaleCheckpoint>& saved, const std::vector<float>& storage,
                              int steps_done) {
-    std::vector<ScaleState> states(static_cast<std::size_t>(tensors_));
+    std::vector<ScaleState> states(static_cast<std::size_t>(casts_));
     std::vector<float> history(history_.size(), 0.0F);
-    for (const Slot* slot : slots_) {
-        if (!slot) continue;
-        ScaleState& state = states[slot->id.index];
-        state.max_finite = static_cast<float>(max_finite(*slot->plan.format));
-        state.delayed = slot->source == ScaleSource::delayed && slot->plan.scaled;
-        if (storage[slot->id.index] == 0) continue;
-        state.scale = storage[slot->id.index];
-        state.delayed = 0;
-    }
-    for (const ScaleCheckpoint& one : saved) {
-        const std::size_t index = one.id.index;
+    for_each_cast([&](const Slot& slot) {
+        const auto index = static_cast<std::size_t>(slot.state);
         ScaleState& state = states[index];
-        if (!state.delayed) continue;
-        state.scale = one.scale;
-        state.scale_age = one.scale_age;
-        // Slot 1 is the oldest, the last the newest; on the card the newest is at history_at - 1.
-        const std::size_t keep =
-            std::min(one.history.size() - 1, static_cast<std::size_t>(recipe_.history) - 1);
-        for (std::size_t back = 1; back <= keep; ++back)
-            history[index * kHistoryCapacity + (kHistoryCapacity - back)] =
-                one.history[one.history.size() - back];
-    }
+        state.max_finite = static_cast<float>(max_finite(*slot.plan.format));
+        state.delayed = slot.source == ScaleSource::delayed && slot.plan.scaled;
+        if (storage[slot.id.index] != 0) {
+            state.scale = storage[slot.id.index];
+            state.delayed = 0;
+        }
+        if (!state.delayed) return;
+        const auto length =
+            static_cast<std::size_t>(controls_now_[static_cast<std::size_t>(slot.controls)].history);
+        for (const ScaleCheckpoint& one : saved) {
+            if (!(one.id == slot.id) || (one.gemm && slot.reader && one.gemm != slot.reader)) continue;
+            state.scale = one.scale;
+            state.scale_age = one.scale_age;
+            // Slot 1 is the oldest, the last the newest; on the card the newest is at history_at - 1.
+            const std::size_t keep = std::min(one.history.size(), length) - 1;
+            for (std::size_t back = 1; back <= keep; ++back)
+                history[index * kHistoryCapacity + (kHistoryCapacity - back)] =
+                    one.history[one.history.size() - back];
+        }
+    });
     states_.upload(states);
     history_.upload(history);
     std::vector<ArmState> steps;

@@ -38,7 +38,7 @@ class Batches;
 
 struct ArmRecord {  // of one step, as read back
     StepResult result;
-    std::vector<TensorResult> tensors;
+    std::vector<TensorResult> tensors;  // in the order of the plan, then the second casts
 };
 
 class CudaArm {
@@ -78,6 +78,10 @@ class CudaArm {
     }
     // Whether what a view is made of is still there after the step: not where other tensors have taken its memory.
     virtual bool keeps(TensorId) const { return true; }
+    // How the first cast of a tensor is made, and the place of the second one in ArmRecord::tensors; -1: there is none.
+    CastPlan cast_of(TensorId id) const;
+    int second_record(TensorId id) const;
+    CastPlan second_cast_of(TensorId id) const;  // where there is one
     // How many elements the record of a tensor is about; of one that it records.
     std::int64_t recorded_elements(TensorId id) const;
 
@@ -117,17 +121,33 @@ class CudaArm {
         }
     };
 
-    void allocate_shared();                                 // states, records, the emulation's scratch memory
-    Slot make_slot(TensorId id, int rows, int cols) const;  // without memory
+    void allocate_shared();  // states, records, the emulation's scratch memory
+    // Without memory. `along`: K of the first GEMM that reads it. A split tensor has `other` for the second one, unless
+    // `one_reader`.
+    Slot make_slot(TensorId id, int rows, int cols, Along along = Along::cols, bool one_reader = false) const;
+    // Fills the casts of a split tensor; take(ArmPart): its memory.
+    template <class Take>
+    void give_sides(Slot& slot, const void* in_place, const Take& take) const;
     void add_slot(Slot& slot) { slots_[slot.id.index] = &slot; }  // the slot stays where it is
-    ScaleState* state(const Slot& slot) const { return states_now_ + slot.id.index; }
+    ScaleState* state(const Slot& slot) const { return states_now_ + slot.state; }
+    const ScaleControls* controls(const Slot& slot) const { return controls_.get() + slot.controls; }
+    // Calls visit(slot) for every cast: of each tensor, and the second one where it is split.
+    template <class Visit>
+    void for_each_cast(const Visit& visit) const {
+        for (const Slot* slot : slots_) {
+            if (!slot) continue;
+            visit(*slot);
+            if (slot->other) visit(*slot->other);
+        }
+    }
     Element operand_element(const Slot& slot) const;
     bool scaled_from_itself(const Slot& slot) const;
     bool cast_by_optimiser(const Slot& weights) const;
     const float* scale_inv(const Slot& slot) const;
     const float* factors(const Slot& slot, bool second) const;
-    CastTarget target_of(const Slot& slot, bool with_stats) const;  // engines bf16 and fp8
-    void cast(Slot& slot, const StepContext& step, const Launch& launch);
+    CastTarget target_of(const Slot& slot, bool with_stats) const;              // engines bf16 and fp8
+    void cast(Slot& slot, const StepContext& step, const Launch& launch);       // for both GEMMs
+    void cast_side(Slot& slot, const StepContext& step, const Launch& launch);  // without `other`
     void cast_kept(Slot& slot, const StepContext& step);  // of an emulated slot whose values are there
     void cast_emulated(Slot& slot, const StepContext& step);
     void round_emulated(void* product, Shape shape, OutType to, const StepContext& step);
@@ -156,6 +176,7 @@ class CudaArm {
     const Element kept_in_;  // weights and their moments
     const Element out_;      // of fprop and dgrad
     const int tensors_;
+    const int casts_;           // tensors, and the second casts of those that are split
     std::vector<Slot*> slots_;  // by tensor
     Buffer<ScaleState> states_;
     ScaleState* states_now_ = nullptr;  // what casts read and write: `states_`, or an evaluation's own
@@ -171,8 +192,25 @@ class CudaArm {
   private:
     Pinned<StepResult> host_results_;
     Pinned<TensorResult> host_tensors_;
+    std::vector<ScaleControls> controls_now_;
+    std::vector<int> second_states_;  // by tensor: the place of its second cast's state; -1: it is not split
     Pinned<ScaleControls> host_controls_;
     std::size_t next_control_ = 0;
 };
+
+template <class Take>
+void CudaArm::give_sides(Slot& slot, const void* in_place, const Take& take) const {
+    for (Slot* const side : {&slot, slot.other.get()}) {
+        const bool first = side == &slot;
+        side->value = take(first ? ArmPart::value : ArmPart::second_value);
+        side->values = side->value.get() ? side->value.get() : in_place;
+        Memory operand = take(first ? ArmPart::first : ArmPart::second);
+        side->cast = operand.bytes() > 0;
+        side->has_second = !first && side->engine == Engine::fp8;  // codes by columns
+        (side->has_second ? side->second : side->first) = std::move(operand);
+        if (side->scaling != ScaleMode::tensor) side->scales = ScaleBuffers(side->scaling, side->shape);
+        side->stats = Buffer<CastSums>(take(first ? ArmPart::stats : ArmPart::second_stats));
+    }
+}
 
 }  // namespace fp8lab::cuda

@@ -21,10 +21,11 @@ bool CudaArm::scaled_from_itself(const Slot& slot) const {
            (one_scale || slot.scaling == ScaleMode::row);
 }
 
-// Otherwise the weights are cast for themselves, under scales of the step that reads them.
+// Otherwise the weights are cast for themselves, under scales of the step that reads them: also where each GEMM reads a
+// cast of its own.
 bool CudaArm::cast_by_optimiser(const Slot& weights) const {
     return weights.engine != Engine::emulated && !scaled_from_itself(weights) &&
-           weights.scaling == ScaleMode::tensor;
+           weights.scaling == ScaleMode::tensor && !weights.other;
 }
 
 const float* CudaArm::scale_inv(const Slot& slot) const {
@@ -33,8 +34,9 @@ const float* CudaArm::scale_inv(const Slot& slot) const {
 
 // What a GEMM multiplies the first or second operand of a slot by.
 const float* CudaArm::factors(const Slot& slot, bool second) const {
+    if (second && slot.other) return factors(*slot.other, true);
     if (slot.scaling == ScaleMode::tensor) return scale_inv(slot);
-    const ScaleVectors vectors = slot.scales.vectors(controls_.get());
+    const ScaleVectors vectors = slot.scales.vectors(controls(slot));
     return second ? vectors.columns : vectors.rows;
 }
 
@@ -48,11 +50,16 @@ CastTarget CudaArm::target_of(const Slot& slot, bool with_stats) const {
     target.scaled = slot.plan.scaled;
     target.stats_partials = with_stats ? slot.stats.get() : nullptr;
     target.scaling = slot.scaling;
-    if (slot.scaling != ScaleMode::tensor) target.vectors = slot.scales.vectors(controls_.get());
+    if (slot.scaling != ScaleMode::tensor) target.vectors = slot.scales.vectors(controls(slot));
     return target;
 }
 
 void CudaArm::cast(Slot& slot, const StepContext& step, const Launch& launch) {
+    cast_side(slot, step, launch);
+    if (slot.other) cast_side(*slot.other, step, launch);
+}
+
+void CudaArm::cast_side(Slot& slot, const StepContext& step, const Launch& launch) {
     const auto keep_values = [&] {
         if (!slot.value.get()) return;  // the master weights, or what a GEMM wrote: they are there
         CastTarget values;
@@ -77,7 +84,7 @@ void CudaArm::cast(Slot& slot, const StepContext& step, const Launch& launch) {
     }
     if (scaled_from_itself(slot)) {
         launch(target, Pass::amax_only);
-        if (slot.scaling == ScaleMode::tensor) scale_from_amax(state(slot), controls_.get(), step.main);
+        if (slot.scaling == ScaleMode::tensor) scale_from_amax(state(slot), controls(slot), step.main);
     }
     launch(target, Pass::cast);
     step.tell(Part::cast);
@@ -98,7 +105,7 @@ EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
     how.seed = spec_.seed;
     how.layer = slot.ordinal;
     how.detail = slot.place * 2 + (along == Along::rows);
-    how.controls = controls_.get();
+    how.controls = controls(slot);
     return how;
 }
 
@@ -107,7 +114,7 @@ void CudaArm::cast_emulated(Slot& slot, const StepContext& step) {
     if (scaled_from_itself(slot)) {
         const long long count = static_cast<long long>(shape.padded_rows) * shape.padded_cols;
         amax(slot.values, Element::f32, count, &state(slot)->amax_bits, step.main);
-        scale_from_amax(state(slot), controls_.get(), step.main);
+        scale_from_amax(state(slot), controls(slot), step.main);
     }
     const auto run = [&](Along along, void* out, bool first) {
         const auto* in = static_cast<const float*>(slot.values);

@@ -11,10 +11,6 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TensorId id_of(std::size_t index) { return {static_cast<std::uint16_t>(index)}; }
 
-CastPlan plan_of(TensorId id, const CudaArm& arm) {
-    return cast_plan(arm.plan().recipe_of(arm.recipe(), id), arm.plan().tensor(id).tensor);
-}
-
 bool overflow_is_nonfinite(const CastPlan& plan) {
     return plan.overflow == Overflow::nonsaturate && (has_nan(*plan.format) || has_infinity(*plan.format));
 }
@@ -26,7 +22,7 @@ float kurtosis(const CastSums& sums, std::int64_t n) {
 
 TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& arm, bool with_stats,
                        bool measured) {
-    const CastPlan plan = plan_of(id, arm);
+    const CastPlan plan = arm.cast_of(id);
     TensorRecord r{.applies = plan.format->name != "fp32"};
     if (!r.applies) return r;
     const bool known = arm.records(id, with_stats);
@@ -49,6 +45,13 @@ TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& a
     return r;
 }
 
+float sqnr_of(const TensorResult& tensor) {
+    CastStats stats;
+    stats.signal = tensor.sums.signal;
+    stats.noise = tensor.sums.noise;
+    return static_cast<float>(stats.sqnr_db());
+}
+
 }  // namespace
 
 StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordContext& context) {
@@ -56,22 +59,28 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordCo
     out.step = record.result.step;
     out.loss = record.result.loss;
     out.accuracy = context.classes ? record.result.correct / context.scored : static_cast<double>(kNaN);
-    for (std::size_t i = 0; i < record.tensors.size(); ++i) {
+    for (std::size_t i = 0; i < arm.plan().tensors.size(); ++i) {
         const TensorId id = id_of(i);
-        const bool is_weight = arm.plan().tensor(id).tensor == TensorClass::w;
-        out.tensors.push_back(to_record(record.tensors[i], id, arm, context.with_stats,
-                                        context.with_stats && (context.in_every_step || !is_weight)));
+        const bool is_weight = arm.plan().tensor(id).tensor == TensorClass::w,
+                   measured = context.with_stats && (context.in_every_step || !is_weight);
+        out.tensors.push_back(to_record(record.tensors[i], id, arm, context.with_stats, measured));
+        if (const int second = arm.second_record(id); measured && second >= 0)
+            out.tensors.back().second_sqnr_db = sqnr_of(record.tensors[static_cast<std::size_t>(second)]);
     }
     return out;
 }
 
 std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm) {
     const auto& tensors = arm.plan().tensors;
-    const auto bad = [&](std::size_t i) {
-        const TensorResult& tensor = record.tensors[i];
+    const auto is_bad = [](const TensorResult& tensor, const CastPlan& plan) {
         constexpr std::uint32_t kInfinity = 0x7F800000;
-        return tensor.amax_bits >= kInfinity ||
-               (tensor.overflow > 0 && overflow_is_nonfinite(plan_of(id_of(i), arm)));
+        return tensor.amax_bits >= kInfinity || (tensor.overflow > 0 && overflow_is_nonfinite(plan));
+    };
+    const auto bad = [&](std::size_t i) {
+        const int second = arm.second_record(id_of(i));
+        return is_bad(record.tensors[i], arm.cast_of(id_of(i))) ||
+               (second >= 0 &&
+                is_bad(record.tensors[static_cast<std::size_t>(second)], arm.second_cast_of(id_of(i))));
     };
     for (std::size_t i = 0; i < tensors.size(); ++i)
         if (tensors[i].tensor != TensorClass::dy && bad(i)) return tensors[i].name;

@@ -1,6 +1,9 @@
 // One tensor that GEMMs read, and their operands.
 #pragma once
 
+#include <memory>
+#include <optional>
+
 #include "core/nn/memory_plan.h"
 #include "core/nn/model_plan.h"
 #include "kernels/device/device.h"
@@ -13,11 +16,17 @@ struct Slot {
     Shape shape;
     CastPlan plan;
     ScaleSource source = ScaleSource::none;
-    TensorId id;  // ModelPlan::tensors, and the arm's scale states
+    TensorId id;  // ModelPlan::tensors
+    int state =
+        0;  // its place among the arm's scale states and records: the tensor's, behind them those of `other`
+    int controls = 0;  // which of the arm's controls are its own
     TensorClass tensor = TensorClass::x;
     // The recipe of its GEMM: the arm's, or bf16 where an arm of FP8 leaves the GEMM in BF16
-    // (ModelPlan::recipe_of()).
+    // (ModelPlan::recipe_of(), Recipe::inputs).
     Engine engine = Engine::bf16;
+    // Of a split tensor (core/scaling/side_cast.h): the GEMM that this cast is for. none: both.
+    std::optional<Gemm> reader;
+    std::unique_ptr<Slot> other;      // the cast for the second GEMM, where that is a cast of its own
     Along first_along = Along::cols;  // what is cast and recorded first
     int ordinal = 1;                  // ModelPlan::ordinal() and place(): of the random numbers
     unsigned place = 0;
@@ -37,7 +46,10 @@ struct Slot {
     // BF16 that GEMMs read where it was written: there is no cast.
     bool in_place() const { return engine == Engine::bf16 && !cast && tensor != TensorClass::w; }
     const void* for_first() const { return cast ? first.get() : values; }
-    const void* for_second() const { return has_second ? second.get() : for_first(); }
+    const void* for_second() const {
+        return other ? other->for_second() : has_second ? second.get() : for_first();
+    }
+    const Slot& of_second() const { return other ? *other : *this; }  // what casts for the second GEMM
 };
 
 constexpr Shape shape_of(int rows, int cols) { return {rows, cols, padded(rows), padded(cols)}; }

@@ -1,8 +1,11 @@
 #include "kernels/gemm/engine.h"
 
-#include "core/base/error.h"
-
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "core/base/error.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -38,10 +41,44 @@ Provenance provenance_of(Engine engine) {
     return engine == Engine::emulated ? Provenance::gpu_emulated : Provenance::tensor_core;
 }
 
+namespace {
+
+constexpr std::array kGemms = {Gemm::fprop, Gemm::dgrad, Gemm::wgrad};
+
+// Whether every input says what the recipe says.
+bool says_nothing_else(const Recipe& recipe) {
+    Recipe plain = recipe;
+    plain.inputs = {};
+    return std::ranges::all_of(
+        kGemms, [&](Gemm gemm) { return recipe_text(recipe_of_gemm(recipe, gemm)) == recipe_text(plain); });
+}
+
+// Every GEMM on the tensor cores, with both operands in its own format.
+EngineChoice engine_of_inputs(const Recipe& recipe, const Refusal& refusal) {
+    EngineChoice out{Engine::bf16, ""};
+    for (const Gemm gemm : kGemms) {
+        Recipe here = recipe_of_gemm(recipe, gemm);
+        if (gemm == Gemm::fprop) here.bwd = here.fwd, here.round_bwd = here.round;  // it does not read dy
+        const EngineChoice choice = choose_engine(here, refusal);
+        if (choice.engine == Engine::emulated) refuse_emulated_inputs(recipe, to_string(gemm), choice.reason);
+        if (choice.engine == Engine::fp8) out.engine = Engine::fp8;
+    }
+    return out;
+}
+
+}  // namespace
+
+void refuse_emulated_inputs(const Recipe& recipe, std::string_view gemm, const std::string& why) {
+    throw Error(
+        ErrorKind::backend, "recipe " + recipe.name,
+        fmt::format("{}: {}; a format for each GEMM is for tensor cores here: --backend cpu", gemm, why));
+}
+
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
-    if (has_inputs(recipe) || recipe.columns_from_rowwise)
+    if (recipe.columns_from_rowwise)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
-                    "a format for each GEMM, and colsrc, are computed on the CPU only: --backend cpu");
+                    "colsrc=rowwise is computed on the CPU only: --backend cpu");
+    if (has_inputs(recipe) && !says_nothing_else(recipe)) return engine_of_inputs(recipe, refusal);
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};
     if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor) return {Engine::fp8, ""};
@@ -53,6 +90,13 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
 }
 
 LayerProducts products_of(const Recipe& recipe, Engine engine, int batch, int in, int out) {
+    if (has_inputs(recipe)) {
+        const auto of = [&](Gemm gemm) {
+            return products_of(recipe_of_gemm(recipe, gemm), engine, batch, in, out);
+        };
+        return {of(Gemm::fprop).fprop, of(Gemm::dgrad).dgrad, of(Gemm::wgrad).wgrad};
+    }
+    engine = gemm_engine(engine, recipe);
     const bool fp8 = engine == Engine::fp8;
     const auto stored = [&](OutType type) {
         return engine == Engine::emulated || type == OutType::fp32 ? Element::f32 : Element::bf16;

@@ -26,15 +26,21 @@ MlpArm::MlpArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& 
 }
 
 Slot MlpArm::make_layer_slot(const ArmMemory& plan, MlpTensor id, int rows, int cols, int planned_as) {
-    Slot slot = make_slot(id, rows, cols);
-    // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first, and wgrad where there is no dgrad.
-    if (id.tensor == TensorClass::dy && id.layer == 1) slot.first_along = Along::rows;
+    // The order of the GEMMs: x and w serve fprop first, dy serves dgrad first. In the first layer, which has no dgrad,
+    // one GEMM reads w, and one dy.
+    const bool one_reader = id.layer == 1 && id.tensor != TensorClass::x;
+    Slot slot = make_slot(id, rows, cols,
+                          one_reader && id.tensor == TensorClass::dy ? Along::rows : Along::cols, one_reader);
     const auto bytes = [&](ArmPart part) { return plan.bytes(part, planned_as, id.tensor); };
+    if (slot.other) {
+        give_sides(slot, nullptr, [&](ArmPart part) { return Memory(bytes(part)); });
+        return slot;
+    }
     if (bytes(ArmPart::value) > 0) slot.keep_values();
     slot.first = Memory(bytes(ArmPart::first));
     slot.second = Memory(bytes(ArmPart::second));
-    slot.cast = engine_ == Engine::fp8 || slot.first.bytes() > 0;
-    slot.has_second = engine_ == Engine::fp8 || slot.second.bytes() > 0;
+    slot.cast = slot.engine == Engine::fp8 || slot.first.bytes() > 0;
+    slot.has_second = slot.engine == Engine::fp8 || slot.second.bytes() > 0;
     if (engine_ == Engine::emulated)  // emulated casts leave the padding alone
         for (const Memory* operand : {&slot.first, &slot.second})
             if (operand->bytes() > 0) fill_zeros(operand->get(), operand->bytes());
@@ -64,7 +70,7 @@ void MlpArm::allocate() {
         layer->h = Memory(plan.bytes(ArmPart::output, number));
         layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
         layer->master = parameters(ArmPart::master, kept_in_);
-        layer->w.values = layer->master.get();
+        for (Slot* side = &layer->w; side; side = side->other.get()) side->values = layer->master.get();
         layer->dw = parameters(ArmPart::weight_gradient, gradient_in());
         layer->b = floats(ArmPart::bias);
         layer->b_before = floats(ArmPart::bias_before);
@@ -80,6 +86,9 @@ void MlpArm::allocate() {
     if (plan.bytes(ArmPart::stats, 0) > 0) {
         other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, spec_.batch, spec_.layers.front(), 0);
         other_x_->scale_inv = Buffer<float>(plan.bytes(ArmPart::next_scale_inv) / sizeof(float));
+        if (other_x_->other)
+            other_x_->other->scale_inv =
+                Buffer<float>(plan.bytes(ArmPart::second_next_scale_inv) / sizeof(float));
     }
     const auto rows = static_cast<std::size_t>(spec_.batch);
     allocate_shared();

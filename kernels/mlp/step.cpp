@@ -122,11 +122,11 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
-        update_weights(
-            source,
-            {layer.dy.for_second(), x.for_second(), operand_element(layer.dy), layer.out.padded_rows,
-             factors(layer.dy, true), factors(x, true), x.scaling != ScaleMode::tensor},
-            layer.w.shape, target, stream);
+        update_weights(source,
+                       {layer.dy.for_second(), x.for_second(), operand_element(layer.dy.of_second()),
+                        layer.out.padded_rows, factors(layer.dy, true), factors(x, true),
+                        x.of_second().scaling != ScaleMode::tensor},
+                       layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer.w, layer.master.get(), recipe_.round_update, step.arm, stream);
     step.tell(Part::optimiser);

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/nn/model.h"
+#include "core/scaling/side_cast.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/trainer/decision.h"
@@ -95,10 +96,12 @@ class CudaTrainer final : public Trainer {
     const TrainedArm& arm(int index) const;
     TrainedArm& arm(int index) { return const_cast<TrainedArm&>(std::as_const(*this).arm(index)); }
     EngineChoice engine_of(const Recipe& recipe) const {
-        if (tokens_ && recipe.out == OutType::fp32 && recipe.fwd->name != "fp32")
-            return {Engine::emulated, "between the GEMMs of a transformer the tensor cores' arms have BF16"};
-        return choose_engine(recipe,
-                             [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
+        const EngineChoice choice = choose_engine(
+            recipe, [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
+        if (!tokens_ || recipe.out != OutType::fp32 || recipe.fwd->name == "fp32") return choice;
+        const std::string why = "between the GEMMs of a transformer the tensor cores' arms have BF16";
+        if (split_tensors(model_plan(spec_), recipe) > 0) refuse_emulated_inputs(recipe, "out=fp32", why);
+        return {Engine::emulated, why};
     }
     std::unique_ptr<CudaArm> make_arm(const Recipe& recipe) const;
     void apply(const Command& command);
@@ -190,20 +193,32 @@ void CudaTrainer::apply(const Command& command) {
                command);
 }
 
+// The scales that stay where an arm goes from one recipe to another: of casts to the same format.
+std::vector<ScaleCheckpoint> kept_scales(const std::vector<ScaleCheckpoint>& scales, const ModelPlan& plan,
+                                         const Recipe& from, const Recipe& to) {
+    std::vector<ScaleCheckpoint> kept;
+    for (const ScaleCheckpoint& s : scales)
+        for (const Along along : {Along::cols, Along::rows}) {
+            const TensorClass tensor = plan.tensor(s.id).tensor;
+            const Gemm reader = gemm_of(tensor, along);
+            const Recipe before = plan.recipe_of(from, s.id), after = plan.recipe_of(to, s.id);
+            const bool split = is_split(after, tensor);
+            if ((s.gemm && *s.gemm != reader) || (!split && along == Along::rows) ||
+                cast_plan(before, tensor, reader).format != cast_plan(after, tensor, reader).format)
+                continue;
+            kept.push_back(s);
+            kept.back().gemm = split ? std::optional(reader) : std::nullopt;
+        }
+    return kept;
+}
+
 // Weights, moments and step stay; so do the scales of tensors that were and stay delayed in the same format.
 void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     const Range range("change of recipe");
     drain();
     ArmCheckpoint state = target.arm->checkpoint();
     const std::vector<float> held = target.arm->held();
-    const Recipe old = target.arm->recipe();
-    std::erase_if(state.scales, [&](const ScaleCheckpoint& s) {
-        const ModelPlan& plan = target.arm->plan();
-        const auto format = [&](const Recipe& r) {
-            return cast_plan(plan.recipe_of(r, s.id), plan.tensor(s.id).tensor).format;
-        };
-        return format(old) != format(recipe);
-    });
+    state.scales = kept_scales(state.scales, target.arm->plan(), target.arm->recipe(), recipe);
     target.forget_graphs();
     target.arm.reset();  // before the new one takes its memory
     target.arm = make_arm(recipe);

@@ -80,14 +80,18 @@ void TransformerArm::add_operand(Slot& slot, TensorId id, int rows, int cols, co
     slot = make_slot(id, rows, cols);
     const bool weight = slot.tensor == TensorClass::w;
     const auto take = [&](ArmPart part) { return memory_->take(part, id.index + 1, slot.tensor); };
-    slot.value = take(ArmPart::value);
-    slot.values = slot.value.get() ? slot.value.get() : in_place;
-    slot.first = take(ArmPart::first);
-    slot.second = take(ArmPart::second);
-    slot.cast = slot.first.bytes() > 0;
-    slot.has_second = slot.second.bytes() > 0;
-    if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
-    slot.stats = Buffer<CastSums>(take(ArmPart::stats));
+    if (slot.other) {
+        give_sides(slot, in_place, take);
+    } else {
+        slot.value = take(ArmPart::value);
+        slot.values = slot.value.get() ? slot.value.get() : in_place;
+        slot.first = take(ArmPart::first);
+        slot.second = take(ArmPart::second);
+        slot.cast = slot.first.bytes() > 0;
+        slot.has_second = slot.second.bytes() > 0;
+        if (slot.scaling != ScaleMode::tensor) slot.scales = ScaleBuffers(slot.scaling, slot.shape);
+        slot.stats = Buffer<CastSums>(take(ArmPart::stats));
+    }
     add_slot(slot);
     if (in_place)
         sources_[id.index] = [in_place, element = weight ? Element::f32 : out_, shape = slot.shape](
@@ -168,7 +172,8 @@ void TransformerArm::allocate_block(Block& block, int number, const Memory& grad
     if (recipe_.act == SwigluForm::smooth) {
         block.channel_scales = Buffer<float>(take(ArmPart::channel_scales));
         block.scaled_down = Buffer<float>(take(ArmPart::scaled_weights));
-        block.down.w.values = block.scaled_down.get();
+        for (Slot* side = &block.down.w; side; side = side->other.get())
+            side->values = block.scaled_down.get();
     }
     for (Slot* slot : {&block.qkv.x, &block.gate_up.x, &block.out.dy, &block.down.dy}) slot->of_norm = true;
     set_sources(block);
@@ -240,8 +245,8 @@ void TransformerArm::allocate_arm() {
 void TransformerArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
     const auto plan = [&](Linear& linear, const std::string& name) {
         const Recipe recipe = plan_.recipe_of(recipe_, linear.x.id);
-        LayerProducts products = products_of(recipe, linear.x.engine, linear.x.shape.padded_rows,
-                                             padded(linear.in), padded(linear.out));
+        LayerProducts products =
+            products_of(recipe, engine_, linear.x.shape.padded_rows, padded(linear.in), padded(linear.out));
         products.wgrad.d = linear.dw->element();
         const auto choose = [&](std::optional<GemmPlan>& to, std::string_view product, const GemmSpec& spec) {
             preparation.begin(fmt::format("{}: {} of {}", recipe_.base, product, name));

@@ -81,7 +81,8 @@ void TransformerArm::cast_now(Slot& slot, const StepContext& step) {
 
 // What the norm before it has not cast.
 void TransformerArm::cast_unless_done(Slot& slot, const StepContext& step) {
-    if (!cast_with_norm(&slot, step)) cast_now(slot, step);
+    if (!cast_with_norm(&slot, step)) return cast_now(slot, step);
+    if (slot.other) cast_side(*slot.other, step, source_of(slot, step.arm, step.main, When::now));
 }
 
 // The cast that the norm's kernel takes along, where it can: the scale is known, and there are no statistics.

@@ -53,25 +53,33 @@ TrainSpec spec_of(const Case& c) {
     return spec;
 }
 
-const std::vector<Case> kCases = {{.recipe = "fp32", .evaluates = true},
-                                  {"bf16"},
-                                  {.recipe = "bf16", .context = 32, .batch = 1, .clip = 1},
-                                  {.recipe = "bf16", .tied = true, .evaluates = true},
-                                  {.recipe = "bf16", .state = StateType::bf16},
-                                  {.recipe = "bf16", .tied = true, .state = StateType::bf16},
-                                  {"bf16:wgrad=bf16"},
-                                  {.recipe = "delayed", .evaluates = true},
-                                  {.recipe = "delayed", .context = 48, .batch = 1, .clip = 0.5, .tied = true},
-                                  {"delayed:wide=1.down"},
-                                  {"delayed:master=none"},
-                                  {"delayed:act=smooth:wgrad=fp32"},
-                                  {.recipe = "delayed:scope=attn", .context = 8, .batch = 4},
-                                  {"current"},
-                                  {"rowwise"},
-                                  {.recipe = "block128", .evaluates = true},
-                                  {"mxfp8"},
-                                  {"nvfp4-te"},
-                                  {.recipe = "nvfp4", .tied = true, .evaluates = true}};
+const std::vector<Case> kCases = {
+    {.recipe = "fp32", .evaluates = true},
+    {"bf16"},
+    {.recipe = "bf16", .context = 32, .batch = 1, .clip = 1},
+    {.recipe = "bf16", .tied = true, .evaluates = true},
+    {.recipe = "bf16", .state = StateType::bf16},
+    {.recipe = "bf16", .tied = true, .state = StateType::bf16},
+    {"bf16:wgrad=bf16"},
+    {.recipe = "delayed", .evaluates = true},
+    {.recipe = "delayed", .context = 48, .batch = 1, .clip = 0.5, .tied = true},
+    {"delayed:wide=1.down"},
+    {"delayed:master=none"},
+    {"delayed:act=smooth:wgrad=fp32"},
+    {.recipe = "delayed:scope=attn", .context = 8, .batch = 4},
+    {"current"},
+    {"rowwise"},
+    {.recipe = "block128", .evaluates = true},
+    // A cast for each GEMM: of x and dy, of w, in place, with scales of their own.
+    {.recipe = "delayed:wgrad_in=bf16", .evaluates = true},
+    {"current:wgrad_in=e4m3"},
+    {.recipe = "delayed:fprop_in=bf16", .clip = 1, .tied = true},
+    {"rowwise:dgrad_in=bf16"},
+    {.recipe = "bf16:dgrad_in=block128:wgrad_in=rowwise", .evaluates = true},
+    {"delayed:wgrad_in=block128:scope=head"},
+    {"mxfp8"},
+    {"nvfp4-te"},
+    {.recipe = "nvfp4", .tied = true, .evaluates = true}};
 
 struct Trained {
     std::vector<ArmRecord> records;

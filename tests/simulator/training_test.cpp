@@ -3,9 +3,15 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 
+#include "core/base/error.h"
+#include "core/files/bounded_file.h"
 #include "core/nn/model.h"
+#include "core/tensors/safetensors.h"
+#include "core/trainer/checkpoint.h"
 #include "core/trainer/cpu_trainer.h"
 #include "tests/scratch.h"
 
@@ -52,6 +58,146 @@ TEST_CASE("the transformer's steps on the GPU are the CPU's") {
         check_like_cpu(transformer(recipe, 4, 0), 4, 1e-5);
     for (const std::string recipe : {"bf16", "delayed", "current", "rowwise", "delayed:act=smooth"})
         check_like_cpu(transformer(recipe, 4, 1), 4, 2e-3);
+}
+
+namespace {
+
+// All values of a checkpoint, by name.
+std::map<std::string, std::vector<float>> state_of(Trainer& trainer) {
+    const Scratch folder;
+    trainer.save(folder.path);
+    std::map<std::string, std::vector<float>> out;
+    for (const auto& [name, tensor] :
+         parse_safetensors(read_bytes(checkpoints_to_load(folder.path)[0]), "checkpoint").tensors)
+        out[name] = tensor.values;
+    return out;
+}
+
+const std::vector<std::string> kInputs = {
+    "current:fprop_in=bf16", "delayed:dgrad_in=bf16",    "delayed:wgrad_in=bf16",
+    "delayed:wgrad_in=e4m3", "bf16:fprop_in=current",    "bf16:wgrad_in=delayed",
+    "rowwise:wgrad_in=bf16", "rowwise:fprop_in=delayed", "current:dgrad_in=rowwise:wgrad_in=block128"};
+
+}  // namespace
+
+TEST_CASE("a format for each GEMM: the steps on the GPU are the CPU's") {
+    for (const std::string& recipe : kInputs) {
+        check_like_cpu(reference(recipe, 6), 6, 2e-3);
+        check_like_cpu(transformer(recipe, 4, 1), 4, 2e-3);
+    }
+    check_like_cpu(transformer("delayed:wgrad_in=bf16:scope=head", 3, 1, "zipf:257", 1), 3, 2e-3);
+    check_like_cpu(transformer("delayed:fprop_in=bf16:act=smooth", 3, 1), 3, 2e-3);
+}
+
+TEST_CASE("a recipe whose GEMMs are given its own name is that recipe on the GPU, to the byte") {
+    for (const Recipe& row : recipes()) {
+        const std::string name = row.name,
+                          same = name + ":fprop_in=" + name + ":dgrad_in=" + name + ":wgrad_in=" + name;
+        CAPTURE(name);
+        for (const bool tokens : {false, true}) {
+            const auto make = [&](const std::string& recipe) {
+                return cuda::make_cuda_trainer(tokens ? transformer(recipe, 3, 1) : reference(recipe, 3),
+                                               device());
+            };
+            const auto plain = make(name), given = make(same);
+            CHECK(run(*given, 3).losses == run(*plain, 3).losses);
+            CHECK(state_of(*given) == state_of(*plain));
+        }
+    }
+}
+
+TEST_CASE("the second cast on the GPU has the codes of the CPU's: the SQNR of the first weights and batch") {
+    for (const std::string& recipe : kInputs) {
+        CAPTURE(recipe);
+        const auto cpu = make_cpu_trainer(reference(recipe, 2));
+        const auto gpu = cuda::make_cuda_trainer(reference(recipe, 2), device());
+        cpu->step(1);
+        gpu->step(1);
+        const auto expected = cpu->snapshot().arms[0].records.at(0),
+                   found = gpu->snapshot().arms[0].records.at(0);
+        std::size_t seconds = 0;
+        for (std::size_t i = 0; i < expected.tensors.size(); ++i) {
+            CAPTURE(i);
+            const TensorRecord &e = expected.tensors[i], &f = found.tensors[i];
+            CHECK(std::isnan(f.second_sqnr_db) == std::isnan(e.second_sqnr_db));
+            if (std::isnan(e.second_sqnr_db)) continue;
+            ++seconds;
+            const bool same_values = i == 0 || i % 3 == 1;  // the batch and the weights
+            CHECK(f.second_sqnr_db == doctest::Approx(e.second_sqnr_db).epsilon(same_values ? 1e-6 : 0.05));
+        }
+        CHECK(seconds > 0);
+    }
+}
+
+TEST_CASE("a run with a format for each GEMM resumes to the byte on the GPU, also where the CPU began it") {
+    for (const std::string& recipe : kInputs)
+        for (const std::uint64_t seed : {1U, 2U, 3U}) {
+            CAPTURE(recipe);
+            CAPTURE(seed);
+            TrainSpec spec = reference(recipe, 6);
+            spec.seed = seed;
+            const Scratch folder;
+            const auto whole = cuda::make_cuda_trainer(spec, device()),
+                       begun = cuda::make_cuda_trainer(spec, device()),
+                       resumed = cuda::make_cuda_trainer(spec, device());
+            whole->step(6);
+            begun->step(3);
+            begun->save(folder.path / "gpu");
+            resumed->load(folder.path / "gpu");
+            const auto middle = state_of(*begun);
+            CHECK(state_of(*resumed) == middle);
+            resumed->step(3);
+            CHECK(state_of(*resumed) == state_of(*whole));
+            const auto cpu = make_cpu_trainer(spec);
+            cpu->load(folder.path / "gpu");
+            const auto on_cpu = state_of(*cpu);
+            for (const auto& [name, values] : middle) {
+                CAPTURE(name);
+                CHECK(on_cpu.at(name) == values);
+            }
+            cpu->save(folder.path / "cpu");
+            const auto back = cuda::make_cuda_trainer(spec, device());
+            back->load(folder.path / "cpu");
+            CHECK(state_of(*back) == middle);
+        }
+}
+
+TEST_CASE("what no tensor-core product takes of a format for each GEMM is refused with the reason") {
+    for (const auto& [recipe, why] :
+         {std::pair{"current:wgrad_in=fp32", "wgrad: there is no tensor-core product"},
+          {"current:fprop_in=e5m2", "fprop: tensor cores take no product of two E5M2"},
+          {"nvfp4:wgrad_in=bf16", "fprop: "},
+          {"delayed:wgrad_in=bf16:wide=1", "some layers in BF16"},
+          {"rowwise:colsrc=rowwise", "colsrc=rowwise is computed on the CPU only"}}) {
+        CAPTURE(recipe);
+        CHECK_THROWS_WITH_AS(cuda::make_cuda_trainer(reference(recipe, 2), device()), doctest::Contains(why),
+                             Error);
+    }
+    CHECK_THROWS_WITH_AS(
+        cuda::make_cuda_trainer(transformer("delayed:wgrad_in=bf16:out=fp32", 2, 1), device()),
+        doctest::Contains("have BF16"), Error);
+}
+
+TEST_CASE("a change of recipe to and from a format for each GEMM keeps the scales of casts that stay") {
+    const auto gpu = cuda::make_cuda_trainer(reference("delayed", 8), device());
+    gpu->step(3);
+    const auto before = state_of(*gpu);
+    gpu->set(SetRecipe{0, parse_recipe("delayed:wgrad_in=e4m3")});
+    gpu->step(1);
+    auto after = state_of(*gpu);
+    // Slot 0 is empty, the newest amax last: those of before have moved one place.
+    const auto moved = [](const std::vector<float>& old, const std::vector<float>& now) {
+        return std::equal(old.begin() + 2, old.end(), now.begin() + 1);
+    };
+    CHECK(moved(before.at("history.dy2"), after.at("history.dy2.dgrad")));
+    CHECK(moved(before.at("history.x2"), after.at("history.x2")));
+    CHECK_FALSE(
+        moved(before.at("history.dy2"), after.at("history.dy2.wgrad")));  // another format: a fresh one
+    gpu->set(SetHistory{0, 4});
+    gpu->set(SetRecipe{0, parse_recipe("delayed:history=4")});
+    gpu->step(1);
+    CHECK(state_of(*gpu).at("history.dy2").size() == 4);
+    CHECK(state_of(*gpu).at("history.dy2")[2] == after.at("history.dy2.dgrad").back());
 }
 
 namespace {

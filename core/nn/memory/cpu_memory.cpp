@@ -6,6 +6,7 @@
 #include "core/nn/model.h"
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/tasks.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab {
 namespace {
@@ -82,14 +83,27 @@ Held held_by(const TrainSpec& spec, double rows, double trained) {
     return spec.model == "mlp" ? mlp_held(spec, rows, trained) : transformer_held(spec, rows, trained);
 }
 
-// A tensor that the recipe casts has its cast beside it, one for both GEMMs. What is rotated before, one at a time.
-double cast_bytes(const ModelPlan& plan, const Held& held, const Recipe& recipe) {
+// In the first layer of an MLP no GEMM reads dy along its columns, nor w along its rows.
+bool reads(const TrainSpec& spec, std::uint16_t tensor, TensorClass of, Along along) {
+    return spec.model != "mlp" || tensor > 2 || of == TensorClass::x ||
+           (along == Along::cols) == (of == TensorClass::w);
+}
+
+// A tensor that the recipe casts has its cast beside it: one for both GEMMs, or one for each where they are different ones.
+// What is rotated before, one at a time.
+double cast_bytes(const TrainSpec& spec, const ModelPlan& plan, const Held& held, const Recipe& recipe) {
     double n = 0, rotated = 0;
     for (std::uint16_t i = 0; i < plan.tensors.size(); ++i) {
         const Recipe here = plan.recipe_of(recipe, {i});
         const TensorClass tensor = plan.tensors[i].tensor;
-        if (cast_plan(here, tensor).format->name != "fp32") n += held.operands[i];
-        if (here.rht && tensor != TensorClass::w) rotated = std::max(rotated, held.operands[i]);
+        const bool split = is_split(here, tensor);
+        for (const Along along : {Along::cols, Along::rows}) {
+            if (split ? !reads(spec, i, tensor, along) : along == Along::rows) continue;
+            const SideCast cast = side_cast(here, tensor, along);
+            if (cast.plan.format->name != "fp32") n += held.operands[i];
+            if (cast.rotated && (!split || along == Along::rows))
+                rotated = std::max(rotated, held.operands[i]);
+        }
     }
     return kFloat * (n + rotated);
 }
@@ -112,7 +126,8 @@ double cpu_training_bytes(const TrainSpec& spec) {
     double bytes = tokens ? 0 : kFloat * rows * (spec.layers.front() + spec.layers.back());  // the batch
     if (spec.task == TaskKind::noise) bytes *= 2;
     for (const Recipe& recipe : spec.arms)
-        bytes += state_bytes(spec) + kFloat * (held.forward + held.backward) + cast_bytes(plan, held, recipe);
+        bytes += state_bytes(spec) + kFloat * (held.forward + held.backward) +
+                 cast_bytes(spec, plan, held, recipe);
     return bytes;
 }
 

@@ -13,22 +13,42 @@ std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine e
     return engine == Engine::emulated || recipe.wgrad == OutType::fp32 ? 4 : 2;
 }
 
-void ListMaker::add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor) {
+void ListMaker::add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor, Along along) {
     const int r = padded(rows), c = padded(cols);
+    const bool first = along == Along::cols;
     const std::size_t scales =
         sizeof(float) * size(scale_inv_count(mode, r, c) + scale_inv_count(mode, c, r));
-    add(ArmPart::scale_inv, scales, layer, tensor);
-    if (mode == ScaleMode::row) add(ArmPart::amaxes, scales + sizeof(std::uint32_t), layer, tensor);
+    add(first ? ArmPart::scale_inv : ArmPart::second_scale_inv, scales, layer, tensor);
+    if (mode == ScaleMode::row)
+        add(first ? ArmPart::amaxes : ArmPart::second_amaxes, scales + sizeof(std::uint32_t), layer, tensor);
 }
 
-void ListMaker::add_shared(std::size_t tensors) {
-    add(ArmPart::states, tensors * kScaleStateBytes);
-    add(ArmPart::history, tensors * kHistoryCapacity * sizeof(float));
-    add(ArmPart::controls, kScaleControlsBytes);
+void ListMaker::add_side(const Side& side, int rows, int cols, int layer, TensorClass tensor) {
+    const bool first = side.along == Along::cols;
+    const ArmPart operand = first ? ArmPart::first : ArmPart::second;
+    const std::size_t n = elements(rows, cols);
+    add(first ? ArmPart::stats : ArmPart::second_stats, stats_blocks(rows, cols) * kCastSumsBytes, layer,
+        tensor);
+    if (side.engine == Engine::bf16) {
+        if (!side.in_place) add(operand, 2 * n, layer, tensor, side.operand);
+        return;
+    }
+    const ScaleMode mode = scale_mode_of(side.plan);
+    add(operand, n, layer, tensor, side.operand);
+    add_scales(mode, rows, cols, layer, tensor, side.along);
+    if (mode == ScaleMode::block32 && tensor != TensorClass::w)
+        add(first ? ArmPart::value : ArmPart::second_value, 4 * n, layer, tensor, side.value);
+}
+
+void ListMaker::add_shared(const ModelPlan& plan, const Recipe& recipe) {
+    const std::size_t casts = plan.tensors.size() + split_tensors(plan, recipe);
+    add(ArmPart::states, casts * kScaleStateBytes);
+    add(ArmPart::history, casts * kHistoryCapacity * sizeof(float));
+    add(ArmPart::controls, scale_controls(recipe) * kScaleControlsBytes);
     add(ArmPart::steps, kStepsPerLaunch * kArmStateBytes);
     add(ArmPart::finite, sizeof(std::int32_t));
     add(ArmPart::results, kRecordSlots * kStepResultBytes);
-    add(ArmPart::tensor_results, kRecordSlots * tensors * kTensorResultBytes);
+    add(ArmPart::tensor_results, kRecordSlots * casts * kTensorResultBytes);
 }
 
 }  // namespace fp8lab::cuda

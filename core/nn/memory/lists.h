@@ -36,10 +36,20 @@ class ListMaker {
              Life life = {}) {
         if (bytes > 0) list.push_back({part, layer, tensor, bytes, life});
     }
-    // An FP8 operand with many scales, of padded rows and columns.
-    void add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor);
+    // An FP8 operand with many scales, of padded rows and columns. `along`: of which cast of a split tensor.
+    void add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor,
+                    Along along = Along::cols);
+    // The cast of a split tensor for one of its GEMMs.
+    struct Side {
+        Engine engine = Engine::bf16;
+        CastPlan plan;
+        Along along = Along::cols;
+        bool in_place = false;  // in BF16 it is what another kernel left
+        Life operand = {}, value = {};  // `value`: where it is cast to MX
+    };
+    void add_side(const Side& side, int rows, int cols, int layer, TensorClass tensor);
     // Adds states, records and the step, which every model has.
-    void add_shared(std::size_t tensors);
+    void add_shared(const ModelPlan& plan, const Recipe& recipe);
 };
 
 }  // namespace fp8lab::cuda

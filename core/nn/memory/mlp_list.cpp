@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "core/nn/memory/lists.h"
+#include "core/nn/model.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -17,9 +19,8 @@ class MlpList : public ListMaker {
     void add_layer(int layer, int in, int out);
     void add_arm();
     int layers() const { return static_cast<int>(spec_.layers.size()) - 1; }
-    CastPlan plan_of(TensorClass tensor, int layer) const {
-        return cast_plan(recipe_, tensor, std::max(layer, 1), layers());
-    }
+    Recipe recipe_of(int layer) const { return recipe_of_layer(recipe_, std::max(layer, 1), layers()); }
+    void add_sides(TensorClass tensor, int layer, int rows, int cols);
 
     const TrainSpec& spec_;
     const Recipe& recipe_;
@@ -34,19 +35,36 @@ MlpList::MlpList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int
     if (engine != Engine::emulated &&
         steps_per_launch(spec, batch) > 1) {  // steps overlap: two inputs at once
         add_tensor(TensorClass::x, 0, batch, spec.layers.front());
-        if (scale_mode_of(cast_plan(recipe, TensorClass::x)) == ScaleMode::tensor)
-            add(ArmPart::next_scale_inv, sizeof(float));
+        const auto one_scale = [&](Gemm reader) {
+            return scale_mode_of(cast_plan(recipe, TensorClass::x, reader)) == ScaleMode::tensor;
+        };
+        if (one_scale(Gemm::fprop)) add(ArmPart::next_scale_inv, sizeof(float));
+        if (is_split(recipe, TensorClass::x) && one_scale(Gemm::wgrad))
+            add(ArmPart::second_next_scale_inv, sizeof(float));
     }
     add_arm();
 }
 
+void MlpList::add_sides(TensorClass tensor, int layer, int rows, int cols) {
+    const Recipe recipe = recipe_of(layer);
+    for (const Along along : {Along::cols, Along::rows})
+        add_side({.engine = gemm_engine(engine_, recipe_of_gemm(recipe, gemm_of(tensor, along))),
+                  .plan = side_cast(recipe, tensor, along).plan,
+                  .along = along},
+                 rows, cols, layer, tensor);
+}
+
 void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer, tensor); };
-    const CastPlan plan = plan_of(tensor, layer);
+    const Recipe recipe = recipe_of(layer);
     const std::size_t n = elements(rows, cols);
     // There is no dgrad into the network's input, so no GEMM reads w1 along its rows or dy1 along its columns.
     const bool both = layer > 1 || tensor == TensorClass::x;
-    if (engine_ == Engine::emulated) {
+    if (both && is_split(recipe, tensor)) return add_sides(tensor, layer, rows, cols);
+    const Along along = both || tensor == TensorClass::w ? Along::cols : Along::rows;
+    const CastPlan plan = side_cast(recipe, tensor, along).plan;
+    const Engine engine = gemm_engine(engine_, recipe_of_gemm(recipe, gemm_of(tensor, along)));
+    if (engine == Engine::emulated) {
         const bool cast = plan.format->name != "fp32";
         if (tensor != TensorClass::w) of(ArmPart::value, 4 * n);
         if (cast) of(ArmPart::first, 4 * n);
@@ -54,7 +72,7 @@ void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
         const bool one_cast = plan.granularity == Granularity::tensor ||
                               (plan.granularity == Granularity::block16 && plan.square_blocks);
         if (cast && both && !one_cast) of(ArmPart::second, 4 * n);
-    } else if (engine_ == Engine::bf16) {
+    } else if (engine == Engine::bf16) {
         // Weights that are kept in BF16 are read where they are.
         if (spec_.state == StateType::fp32 || tensor != TensorClass::w) of(ArmPart::first, 2 * n);
     } else {
@@ -94,8 +112,8 @@ void MlpList::add_layer(int layer, int in, int out) {
 
 void MlpList::add_arm() {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes); };
-    const std::size_t tensors = 3 * (spec_.layers.size() - 1), rows = size(batch_);
-    add_shared(tensors);
+    const std::size_t rows = size(batch_);
+    add_shared(model_plan(spec_), recipe_);
     of(ArmPart::loss_partials, sizeof(double) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
     of(ArmPart::row_correct, rows);
@@ -103,14 +121,14 @@ void MlpList::add_arm() {
     std::size_t scratch = 1, rotated = 0;
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
         const int in = spec_.layers[l], out = spec_.layers[l + 1], layer = static_cast<int>(l) + 1;
-        const bool rotates = recipe_of_layer(recipe_, layer, layers()).rht;
+        const bool rotates = recipe_of(layer).rht;
         if (rotates) rotated = std::max(rotated, 4 * elements(batch_, std::max(in, out)));
         // What is rotated has its padding too.
         const int batch = rotates ? padded(batch_) : batch_;
         for (const auto& [tensor, r, c] : {std::tuple{TensorClass::x, batch, in},
                                            {TensorClass::w, out, in},
                                            {TensorClass::dy, batch, out}})
-            scratch = std::max(scratch, emulation_scratch_bytes(plan_of(tensor, layer), r, c));
+            scratch = std::max(scratch, emulation_scratch_bytes(cast_plan(recipe_of(layer), tensor), r, c));
     }
     of(ArmPart::scratch, scratch);
     of(ArmPart::rotated, rotated);

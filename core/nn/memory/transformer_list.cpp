@@ -5,6 +5,7 @@
 
 #include "core/nn/memory/lists.h"
 #include "core/nn/models/transformer/model.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -42,6 +43,7 @@ class TransformerList : public ListMaker {
         int norm = -1;
     };
     void add_operand(TensorId id, const Operand& how);
+    void add_sides(TensorId id, const Operand& how, const Recipe& recipe);
     void add_emulated(TensorId id, const Operand& how, const CastPlan& plan, bool rotated);
     void add_linear(const std::string& gemm, int out, int in, int forward, int backward, Values x, Values dy);
     void add_block(int block, const AttentionBytes& attention);
@@ -195,9 +197,10 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
     const auto of = [&](ArmPart part, std::size_t bytes, Life during) {
         add(part, bytes, layer, tensor, during);
     };
+    if (is_split(recipe, tensor)) return add_sides(id, how, recipe);
     of(ArmPart::stats, stats_blocks(how.rows, how.cols) * kCastSumsBytes, {});
     if (engine_ == Engine::emulated) return add_emulated(id, how, plan, recipe.rht && !weight);
-    if (engine_ == Engine::bf16 || recipe.fwd->name == "bf16") {
+    if (gemm_engine(engine_, recipe_of_gemm(recipe, gemm_of(tensor, Along::cols))) == Engine::bf16) {
         const bool narrow =  // weights that are kept in BF16 are read where they are
             weight && spec_.state == StateType::bf16 && !(shape_.tied && plan_.gemm(id).name == "head");
         if (how.norm >= 0) life.first = how.norm;
@@ -211,6 +214,28 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
     of(ArmPart::second, n, life);  // wgrad
     add_scales(mode, how.rows, how.cols, layer, tensor);
     if (mode == ScaleMode::block32 && !weight) of(ArmPart::value, 4 * n, now);
+}
+
+// A cast of its own for each GEMM; the norm's kernel may do the first.
+void TransformerList::add_sides(TensorId id, const Operand& how, const Recipe& recipe) {
+    const TensorClass tensor = plan_.tensor(id).tensor;
+    const bool weight = tensor == TensorClass::w;
+    for (const Along along : {Along::cols, Along::rows}) {
+        const bool first = along == Along::cols;
+        Side side{.engine = gemm_engine(engine_, recipe_of_gemm(recipe, gemm_of(tensor, along))),
+                  .plan = side_cast(recipe, tensor, along).plan,
+                  .along = along,
+                  .in_place = how.in_place && !weight};
+        if (!weight) {
+            side.value = {how.first, how.first};
+            side.operand = {how.first, first ? how.first : how.last};
+            const bool by_norm =
+                side.engine == Engine::bf16 ||
+                (scale_mode_of(side.plan) == ScaleMode::tensor && how.cols <= kWidestCastNorm);
+            if (first && how.norm >= 0 && by_norm) side.operand.first = how.norm;
+        }
+        add_side(side, how.rows, how.cols, id.index + 1, tensor);
+    }
 }
 
 // Emulated casts leave the padding alone: what has some has its own memory.
@@ -272,15 +297,15 @@ void TransformerList::add_parameters() {
 }
 
 void TransformerList::add_arm() {
-    const std::size_t tensors = plan_.tensors.size(), rows = size(rows_),
+    const std::size_t casts = plan_.tensors.size() + split_tensors(plan_, recipe_), rows = size(rows_),
                       angles = sizeof(float) * shape_.context * shape_.head_size() / 2;
-    add_shared(tensors);
+    add_shared(plan_, recipe_);
     add(ArmPart::row_stats, 2 * sizeof(float) * rows);
     add(ArmPart::row_loss, sizeof(double) * rows);
     add(ArmPart::row_correct, rows);
     if (recipe_.act == SwigluForm::smooth)
         add(ArmPart::channel_amax, sizeof(std::uint32_t) * size(padded(ffn())));
-    add(ArmPart::evaluation_states, tensors * kScaleStateBytes);
+    add(ArmPart::evaluation_states, casts * kScaleStateBytes);
     add(ArmPart::evaluation_step, kArmStateBytes);
     add(ArmPart::evaluation_results, kRecordSlots * kStepResultBytes);
     add(ArmPart::cosines, angles);

@@ -179,6 +179,37 @@ TEST_CASE(
           4 * (512 * 256 / 256 + 1));
 }
 
+TEST_CASE(
+    "a cast for each GEMM: its operand, scales, state and statistics are counted beside the first one's") {
+    const TrainSpec spec = network({256, 512, 256}, 128);
+    const auto fp8 = [&](const std::string& recipe) {
+        return ArmMemory(spec, parse_recipe(recipe), Engine::fp8, spec.batch);
+    };
+    constexpr std::size_t kX = 128 * 512, kW = 256 * 512, kDy = 128 * 256;
+    const ArmMemory plain = fp8("delayed"), wide = fp8("delayed:wgrad_in=bf16");
+    CHECK(wide.bytes(ArmPart::first, 2) == kX);
+    CHECK(wide.bytes(ArmPart::second, 2) == 2 * kX);
+    CHECK(wide.bytes(ArmPart::second, 2, TensorClass::dy) == 2 * kDy);
+    CHECK(wide.bytes(ArmPart::second, 2, TensorClass::w) == kW);  // of fprop and dgrad: one cast
+    CHECK(wide.bytes(ArmPart::second_stats, 2) == plain.bytes(ArmPart::stats, 2));
+    CHECK(wide.bytes(ArmPart::second_stats, 2, TensorClass::w) == 0);
+    // dy1 is read by wgrad alone.
+    CHECK(wide.bytes(ArmPart::first, 1, TensorClass::dy) == 2 * 128 * 512);
+    CHECK(wide.bytes(ArmPart::second, 1, TensorClass::dy) == 0);
+    // x1 dy1 x2 dy2 are split.
+    CHECK(wide.bytes(ArmPart::states) == (6 + 4) * 48);
+    CHECK(wide.bytes(ArmPart::tensor_results) == 1024 * (6 + 4) * 72);
+    CHECK(wide.bytes(ArmPart::controls) == 3 * 20);
+    CHECK(plain.bytes(ArmPart::controls) == 20);
+    const ArmMemory rows = fp8("delayed:wgrad_in=rowwise");
+    CHECK(rows.bytes(ArmPart::scale_inv, 2) == 0);
+    CHECK(rows.bytes(ArmPart::second_scale_inv, 2) == 4 * (128 + 512));
+    CHECK(rows.bytes(ArmPart::second_amaxes, 2) == 4 * (128 + 512 + 1));
+    CHECK(fp8("delayed:dgrad_in=bf16").bytes(ArmPart::second, 2, TensorClass::w) == 2 * kW);
+    CHECK(fp8("delayed:fprop_in=delayed").requested_bytes() ==
+          plain.requested_bytes() + 2 * 20);  // one cast, but controls of each GEMM
+}
+
 TEST_CASE("the trainer's batches: one that never changes, else a ring of 32") {
     TrainSpec spec = network({32, 48}, 16);
     const std::size_t one = 16 * (32 + 48) * 4, inputs = 32 * 20;

@@ -66,6 +66,10 @@ TEST_CASE("the plan of a training on the CPU is what its trainer holds, within a
     }
     { BlasUse warm; }
     for (const TrainSpec& spec : {mlp("bf16"), mlp("fp32,delayed,mxfp8"), mlp("nvfp4-te"),
+                                  // A second cast of w and of dy, of x and dy, of all three.
+                                  mlp("current:dgrad_in=bf16"), mlp("current:wgrad_in=bf16"),
+                                  mlp("rowwise:fprop_in=mxfp8:dgrad_in=bf16:wgrad_in=nvfp4-te"),
+                                  transformer("delayed:wgrad_in=bf16,fp32:wgrad_in=current", 16),
                                   transformer("bf16", 16), transformer("fp32,mxfp8:scope=all", 4),
                                   transformer("nvfp4-te,delayed", 16), transformer("bf16", 24, 1)}) {
         const std::string what = command_line(spec);
