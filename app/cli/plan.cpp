@@ -53,9 +53,9 @@ Planned planned(const PlanArguments& arguments) {
         if (value && !(*value > 0 && std::isfinite(*value)))
             throw usage_error(option, "must be finite and above 0");
     const std::string text = read_bounded(arguments.config, kLargestDocument, Pipes::read);
-    Planned out{.gpu = gpu,
-                .model = plan::read_model_size(text, arguments.config == "-" ? "stdin" : arguments.config)};
-    out.step = plan::step_products(out.model, arguments.step, gpu);
+    const std::string where = arguments.config == "-" ? "stdin" : arguments.config;
+    Planned out{.gpu = gpu, .model = plan::read_model_size(text, where)};
+    out.step = plan::step_products(out.model, arguments.step, gpu, where);
     out.flop = plan::training_flop(out.model, arguments.step.tokens, !arguments.full_attention);
     const Datasheet* sheet = datasheet(gpu.gpu);
     out.peak = arguments.peak.value_or(sheet ? sheet->bf16 : 0);

@@ -64,6 +64,10 @@ int ModelConfig::number(SizeName name, int least, int most) const {
     return *value;
 }
 
+std::string ModelConfig::name_of(SizeName name) const {
+    return std::string(!find(name.usual) && !name.gpt2.empty() && find(name.gpt2) ? name.gpt2 : name.usual);
+}
+
 void ModelConfig::refuse(const std::string& why) const { throw input_error(where_, why); }
 
 Json language_part(const Json& json) {

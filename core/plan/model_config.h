@@ -29,6 +29,7 @@ class ModelConfig {
     // 0 is a size where `least` says so: a model without dense layers at its start.
     std::optional<int> maybe(SizeName name, int least = 1, int most = kMostOfSize) const;
     int number(SizeName name, int least = 1, int most = kMostOfSize) const;  // throws: it is missing
+    std::string name_of(SizeName name) const;  // the one that the config has; the usual one where it has none
     [[noreturn]] void refuse(const std::string& why) const;
 
   private:

@@ -15,12 +15,14 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr SizeName kHidden{"hidden_size", "n_embd"}, kInner{"intermediate_size", "n_inner"};
+
 class Counting {
   public:
     Counting(const ModelConfig& config, const Architecture& row) : config_(config), row_(row) {
         out_.model_type = row.type;
         out_.layers = config.number({"num_hidden_layers", "n_layer"}, 1, kMostLayers);
-        out_.hidden = config.number({"hidden_size", "n_embd"});
+        out_.hidden = config.number(kHidden);
         out_.heads = config.number({"num_attention_heads", "n_head"});
         out_.kv_heads = config.maybe({"num_key_value_heads"}).value_or(out_.heads);
         out_.vocabulary = config.number({"vocab_size"});
@@ -28,7 +30,7 @@ class Counting {
         out_.like_llama = row.gated && row.norms == 2 && row.qk_norm == QkNorm::none && !row.sinks &&
                           !row.latent && row.experts.count.empty();
         constexpr int kGptRatio = 4;  // of n_inner where it is null
-        const auto ffn = config.maybe({"intermediate_size", "n_inner"});
+        const auto ffn = config.maybe(kInner);
         if (!ffn && row.type != "gpt2") config.refuse("'intermediate_size' is missing");
         out_.ffn = ffn ? *ffn : kGptRatio * out_.hidden;
         out_.head_dim = head_dim();
@@ -82,8 +84,15 @@ class Counting {
         const double d = out_.hidden, q = 1.0 * out_.heads * out_.head_dim,
                      kv = 1.0 * out_.kv_heads * out_.head_dim;
         out_.attention_width = q;
-        add({.name = "qkv", .out = q + 2 * kv, .in = d, .layers = out_.layers});
-        add({.name = "out", .out = d, .in = q, .layers = out_.layers});
+        const std::string hidden = config_.name_of(kHidden),
+                          heads = config_.find("head_dim") ? "head_dim" : hidden;
+        add({.name = "qkv",
+             .out = q + 2 * kv,
+             .in = d,
+             .out_from = heads,
+             .in_from = hidden,
+             .layers = out_.layers});
+        add({.name = "out", .out = d, .in = q, .out_from = hidden, .in_from = heads, .layers = out_.layers});
         double vectors = row_.sinks ? out_.heads : 0;
         if (config_.has(row_.attention_bias))
             vectors += q + 2 * kv + (row_.attention_bias.where == Bias::all ? d : 0);
@@ -100,35 +109,49 @@ class Counting {
         const auto rank = config_.maybe({"q_lora_rank"});
         const double queries = heads * (nope + rope);
         out_.attention_width = heads * (nope + rope + v) / 2;
+        const std::string hidden = config_.name_of(kHidden);
+        const auto latent = [&](const char* name, double out, const std::string& out_from, double in,
+                                const std::string& in_from) {
+            add({.name = name,
+                 .out = out,
+                 .in = in,
+                 .out_from = out_from,
+                 .in_from = in_from,
+                 .layers = out_.layers});
+        };
         if (rank) {
-            add({.name = "q_a, kv_a", .out = *rank + k + rope, .in = d, .layers = out_.layers});
-            add({.name = "q_b", .out = queries, .in = 1.0 * *rank, .layers = out_.layers});
+            latent("q_a, kv_a", *rank + k + rope, "q_lora_rank", d, hidden);
+            latent("q_b", queries, "qk_nope_head_dim", *rank, "q_lora_rank");
         } else {
-            add({.name = "q, kv_a", .out = queries + k + rope, .in = d, .layers = out_.layers});
+            latent("q, kv_a", queries + k + rope, "kv_lora_rank", d, hidden);
         }
-        add({.name = "kv_b", .out = heads * (nope + v), .in = k, .layers = out_.layers});
-        add({.name = "out", .out = d, .in = heads * v, .layers = out_.layers});
+        latent("kv_b", heads * (nope + v), "v_head_dim", k, "kv_lora_rank");
+        latent("out", d, hidden, heads * v, "v_head_dim");
         add((k + rank.value_or(0)) * out_.layers);  // norms of the latent numbers
     }
 
-    // `linear`: all but its name and sizes.
-    void add_mlp(const std::string& prefix, double width, Linear linear) {
+    // `linear`: all but its name and sizes. `field`: of the width.
+    void add_mlp(const std::string& prefix, double width, const std::string& field, Linear linear) {
         const double d = out_.hidden;
+        const std::string hidden = config_.name_of(kHidden);
         linear.name = prefix + (row_.gated ? "gate_up" : "up");
         linear.out = row_.gated ? 2 * width : width;
         linear.in = d;
+        linear.out_from = field, linear.in_from = hidden;
         add(linear);
         linear.name = prefix + "down";
         linear.out = d;
         linear.in = width;
+        linear.out_from = hidden, linear.in_from = field;
         add(linear);
     }
     void add_mlps() {
         const Experts& of = row_.experts;
         const double d = out_.hidden;
         const int ups = row_.gated ? 2 : 1;
+        const std::string dense = config_.name_of(kInner);
         if (of.count.empty()) {
-            add_mlp("", out_.ffn, {.layers = out_.layers});
+            add_mlp("", out_.ffn, dense, {.layers = out_.layers});
             if (config_.has(row_.mlp_bias)) add(out_.layers * (1.0 * ups * out_.ffn + d));
             return;
         }
@@ -141,9 +164,10 @@ class Counting {
         int sparse = 0;
         for (int i = 0; i < out_.layers; ++i)
             if (i >= dense_first && has_experts(i)) ++sparse;
-        add_mlp("", out_.ffn, {.layers = out_.layers - sparse});
-        if (shared > 0) add_mlp("shared ", 1.0 * shared * width, {.layers = sparse});
-        add_mlp("expert ", width, {.layers = sparse, .experts = count, .chosen = chosen});
+        const std::string expert(of.width);
+        add_mlp("", out_.ffn, dense, {.layers = out_.layers - sparse});
+        if (shared > 0) add_mlp("shared ", 1.0 * shared * width, expert, {.layers = sparse});
+        add_mlp("expert ", width, expert, {.layers = sparse, .experts = count, .chosen = chosen});
         add(sparse * d * count);  // the router
         out_.matrices += sparse * d * count;
         if (!of.biased) return;

@@ -25,10 +25,11 @@ struct KvLayer {
 // kernels compute them: qkv, gate_up.
 struct Linear {
     std::string name = {};
-    double out = 0, in = 0;  // features
-    int layers = 0;          // of the model that have it
-    int experts = 1;         // of such a layer
-    int chosen = 1;          // of them, by a token
+    double out = 0, in = 0;                   // features
+    std::string out_from = {}, in_from = {};  // fields of the config that give them
+    int layers = 0;                           // of the model that have it
+    int experts = 1;                          // of such a layer
+    int chosen = 1;                           // of them, by a token
     bool operator==(const Linear&) const = default;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/backend/grid_plan.h"
 #include "core/backend/layer_probe.h"
@@ -79,12 +80,13 @@ StepProduct product_of(const Linear& linear, std::string_view product, double to
     return out;
 }
 
-void require_multiples(const ModelSize& model, const Linear& linear) {
-    for (const double size : {linear.out, linear.in})
+void require_multiples(const Linear& linear, const std::string& where) {
+    for (const auto& [size, field] :
+         {std::pair(linear.in, linear.in_from), std::pair(linear.out, linear.out_from)})
         if (std::fmod(size, kMultiple) != 0)
-            throw input_error(model.model_type,
-                              fmt::format("{} has weights {} x {}: FP8 GEMMs need multiples of {}",
-                                          linear.name, linear.out, linear.in, kMultiple));
+            throw input_error(
+                where, fmt::format("'{}' makes the weight of {} {} x {}: FP8 GEMMs need multiples of {}",
+                                   field, linear.name, linear.out, linear.in, kMultiple));
 }
 
 std::vector<StepParts> parts_of(const ModelSize& model, const StepSize& step, const Recording& gpu,
@@ -113,12 +115,13 @@ std::vector<StepParts> parts_of(const ModelSize& model, const StepSize& step, co
 
 double ratio_error(int hidden) { return hidden >= kTestedHidden ? kErrorThere : kErrorElsewhere; }
 
-StepProducts step_products(const ModelSize& model, const StepSize& step, const Recording& gpu) {
+StepProducts step_products(const ModelSize& model, const StepSize& step, const Recording& gpu,
+                           const std::string& where) {
     require(step, gpu);
     StepProducts out;
     out.error = ratio_error(model.hidden);
     for (const Linear& linear : model.linears) {
-        require_multiples(model, linear);
+        require_multiples(linear, where);
         for (const std::string_view product : kGridProducts) {
             out.products.push_back(product_of(linear, product, rows_of(linear, step), step.recipe, gpu));
             StepProduct& row = out.products.back();

@@ -64,7 +64,9 @@ inline constexpr double kMostFar = 0.1;
 double ratio_error(int hidden);
 
 // Throws usage_error: the recipe is none of grid_recipes(), batch or tokens are below 1 or give more than 2^24 tokens, the
-// recording has no grid. Throws input_error(model_type): a weight whose sizes are no multiples of 16, which FP8 GEMMs need.
-StepProducts step_products(const ModelSize& model, const StepSize& step, const Recording& gpu);
+// recording has no grid. Throws input_error(where), with the field of the config: a weight whose sizes are no multiples of
+// 16, which FP8 GEMMs need. `where` names the model's config.
+StepProducts step_products(const ModelSize& model, const StepSize& step, const Recording& gpu,
+                           const std::string& where = "config.json");
 
 }  // namespace fp8lab::plan

@@ -116,6 +116,11 @@ TEST_CASE("a recorded product has the recorded time, and what is far away says s
     CHECK(step_products(config(64, 256), {1, 2048, "delayed"}, gpu).far_share == 1);
     CHECK_THROWS_WITH_AS(step_products(config(72, 256), {1, 64, "delayed"}, gpu),
                          doctest::Contains("multiples of 16"), Error);
+    // The file and its field, not the model_type.
+    CHECK_THROWS_WITH_AS(step_products(config(72, 256), {1, 64, "delayed"}, gpu, "my/config.json"),
+                         doctest::Contains("my/config.json: 'hidden_size'"), Error);
+    CHECK_THROWS_WITH_AS(step_products(config(64, 200), {1, 64, "delayed"}, gpu, "c"),
+                         doctest::Contains("c: 'intermediate_size'"), Error);
     for (const StepProduct& p : step_products(config(64, 256), {1, 2048, "delayed"}, gpu).products)
         CHECK(p.far);
     CHECK(step_products(config(64, 256), {1, 2048, "delayed"}, gpu).parts.empty());
