@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/units.h"
+#include "core/run/running_median.h"
 
 namespace fp8lab {
 
@@ -23,14 +24,11 @@ constexpr int kSaturated = 3;              // steps at least, under a delayed sc
 constexpr double kFault = 0.25;            // of what is lost, that stays lost without a history
 constexpr double kSmallest = 1e-30;
 
-// The middle element, or the mean of both, of those that were logged. NaN of nothing.
+// Of those that were logged. NaN of nothing.
 double median(std::vector<float> values) {
     std::erase_if(values, [](float value) { return std::isnan(value); });
-    if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
-    const std::size_t half = values.size() / 2;
     std::ranges::sort(values);
-    if (values.size() % 2 == 1) return double{values[half]};
-    return (double{values[half - 1]} + double{values[half]}) / 2;
+    return middle_of(values);
 }
 
 double median_of(const std::vector<float>& values, std::size_t begin, std::size_t end) {
@@ -300,9 +298,12 @@ TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const 
     e.replay = replay_tensor(series, recipe, e.own);
     for (const TensorPoint& point : series.points()) e.amax.push_back(point.amax);
     const auto window = static_cast<std::size_t>(thresholds.spike_steps);
+    RunningMedian median;  // of the steps before
     for (std::size_t i = 0; i < e.size(); ++i) {
-        const double before = i < kFirstSpike ? 0 : median_of(e.amax, i - std::min(i, window), i);
+        const double before = i < kFirstSpike ? 0 : median.value();
         e.ratio.push_back(before > 0 ? static_cast<float>(double{e.amax[i]} / before) : kNotLogged);
+        median.add(e.amax[i]);
+        if (i >= window) median.remove(e.amax[i - window]);
     }
     if (e.size() == 1 && recipe.scale == ScaleSource::delayed && !e.replay.observed)
         e.replay.steps.front().lost.low = 0;

@@ -1,8 +1,10 @@
 #include "core/scaling/delayed.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 
 #include "core/base/error.h"
 
@@ -10,14 +12,12 @@ namespace fp8lab {
 
 namespace {
 
+// As torch.max: a NaN anywhere is the result. Amaxes have no sign, so that they and NaN are in the order of their bits, and
+// integers are compared several at a time.
 float largest(const std::vector<float>& history) {
-    float amax = 0;
-    for (const float value : history) {
-        if (std::isnan(value))
-            return value;  // as torch.max: a NaN anywhere makes the reduced amax non-finite
-        amax = std::max(amax, value);
-    }
-    return amax;
+    std::int32_t bits = 0;
+    for (const float value : history) bits = std::max(bits, std::bit_cast<std::int32_t>(value) & 0x7FFFFFFF);
+    return std::bit_cast<float>(bits);
 }
 
 }  // namespace
