@@ -8,15 +8,16 @@
 
 namespace fp8lab {
 
-// The configuration of a folder with its quantization block replaced (by null: taken away), and all else as it is; without
-// a config.json one with that block alone; empty: there is neither. Throws input_error for one that is no JSON object.
+// The folder's config.json with its quantization block replaced (null: removed) and the rest as it is. Without a
+// config.json: that block alone; empty where that is null too. Throws input_error: it is no JSON object.
 std::string converted_config(const std::filesystem::path& folder, const nlohmann::json& block);
-// model_type of the folder's config.json; empty: it is not said, or there is none. Throws as above.
+// model_type of the folder's config.json; empty: not said, or no such file. Throws as above.
 std::string model_type_in(const std::filesystem::path& folder);
 
-// The other files of a model's folder, by name. Copied are those of the tokenizer, of generation and of preprocessing, the
-// model's own code, licences. Not copied: weights in other formats, readmes, what is not known, hf_quant_config.json, which
-// describes the old layout, and folders. Without a config.json there nothing is taken: it is no model's folder.
+// The other files of a model's folder, by name.
+// copied: tokenizer, generation, preprocessing, the model's own code, licences.
+// left: weights in other formats, readmes, hf_quant_config.json (it describes the old layout), what is not known.
+// Both are empty without a config.json: it is no model's folder. Folders are in neither.
 struct FilesBeside {
     std::vector<std::string> copied, left;
 };

@@ -135,7 +135,6 @@ void check_keep(const std::vector<ConvertedTensor>& tensors, const Names& keep) 
 
 void Conversion::check() const {
     Names refused, unscaled, twice, ragged, short_rows, swapped;
-    std::map<std::string_view, std::string_view> why;
     for (const StoredTensor& tensor : store_->tensors()) {
         if (tensor.role == TensorRole::refused)
             throw input_error(store_->files()[tensor.file].where(),
@@ -163,9 +162,11 @@ void Conversion::check() const {
         if (shape[1] % target_->layout().block() != 0) short_rows.push_back(each.name);
     }
     refuse(*store_, twice, "two tensors would have one name");
-    refuse(*store_, swapped,
-           "gpt-oss' experts in transformers' names are (E, K, N) in BF16 and (E, N, K) in codes: not "
-           "converted");
+    refuse(
+        *store_, swapped,
+        "gpt-oss' experts as transformers names them are stored transposed: (E, N, K) in codes, (E, K, N) in "
+        "BF16. convert transposes nothing; transformers writes them in BF16 with "
+        "Mxfp4Config(dequantize=True)");
     refuse(*store_, ragged,
            "e4m3-block128 of matrices that are fused when the model is loaded needs rows that 128 divides; "
            "--keep leaves them in BF16");

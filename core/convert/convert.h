@@ -1,11 +1,11 @@
-// Writes a model again in another published layout (targets.h), file by file. Every layout that TensorStore reads is an
-// input. Matrices of linear layers are cast by cast_to_layout() (core/scaling), to nearest; all other floats are written in
-// BF16; integers are copied. Scales of activations and of the KV cache are left out: they belong to the old layout.
+// Writes a model again in another published layout (targets.h), file by file. Reads every layout of TensorStore.
+// Matrices of linear layers are cast by cast_to_layout() (core/scaling), to nearest. Other floats become BF16, integers
+// are copied. Scales of activations and of the KV cache are left out.
 //
-// - q, k and v, and gate and up, share one NVFP4 global scale, also where they lie in different files: vLLM makes one
-//   matrix of them under one global scale, and takes the largest divisor where they differ.
-// - The same input gives the same bytes, on any number of threads. A second conversion of the result to the same layout
-//   changes no value; it may change MX block scales, whose codes then change with them (code_layouts.h).
+// - q, k and v, and gate and up, share one NVFP4 global scale, also across files: vLLM fuses them, and takes the largest
+//   divisor where they differ.
+// - The same input gives the same bytes, on any number of threads. Converting the result to the same layout again changes
+//   no value. It may change MX block scales, and their codes with them (code_layouts.h).
 // - Memory: some tens of megabytes, whatever the size of the model.
 #pragma once
 
@@ -58,16 +58,19 @@ struct ConvertProgress {
 
 class Conversion {
   public:
-    // Looks at names and shapes, and throws for all that could not be written right; reads no values. Throws usage_error:
-    // an unknown layout; a --keep that no tensor has, or that splits q, k and v. Throws input_error, with the tensors'
-    // names: a tensor that the reader refuses, codes without a scale; e4m3-block128 for fused matrices whose rows 128 does not divide;
-    // FP4 and MX where 16 or 32 does not divide K; a GPT-2, whose matrices are transposed; one file of a model in several; nothing to cast.
+    // Looks at names and shapes; reads no values.
+    // Throws usage_error: an unknown layout; a --keep that no tensor has, or that splits q, k and v.
+    // Throws input_error, with the tensors' names:
+    //   a tensor that the reader refuses; codes without a scale;
+    //   e4m3-block128 of fused matrices whose rows 128 does not divide; FP4 and MX where 16 or 32 does not divide K;
+    //   matrices that are stored transposed: of GPT-2, and gpt-oss' experts as transformers names them;
+    //   one file of a model in several; nothing to cast.
     Conversion(std::shared_ptr<const TensorStore> store, ConvertSpec spec);
 
-    // Writes the folder, which must not exist: its files, the index, config.json with its quantization block replaced, and
-    // what stands beside the input and belongs to the model (beside.h). Nothing is left where it fails or is ended. Throws
-    // input_error: a NaN or Inf in what is cast, besides what TensorStore::read_rows() throws; Error{failed}: the folder
-    // or one of its files cannot be written. `option` names the folder in messages. `progress` is called by one thread.
+    // Writes the folder, which must not exist: tensors, the index, config.json with its quantization block replaced, and
+    // the model's other files (beside.h). Nothing is left where it fails or is ended.
+    // Throws input_error: NaN or Inf in what is cast, and as TensorStore::read_rows(). Throws Error{failed}: it cannot be
+    // written. `option` names the folder in messages. `progress` is called by one thread.
     void write(const std::string& option, const std::filesystem::path& folder,
                const std::function<void(const ConvertProgress&)>& progress = {});
 

@@ -73,6 +73,8 @@ void PlacedFile::fail(int error_number) const {
 }
 
 void PlacedFile::write(std::uint64_t offset, std::span<const std::byte> bytes) const {
+    constexpr std::uint64_t kAhead = std::uint64_t{16} << 20;  // bytes between two hints
+    const std::uint64_t before = written_.fetch_add(bytes.size()), after = before + bytes.size();
     while (!bytes.empty()) {
         const ssize_t n = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
         if (n < 0 && errno == EINTR) continue;
@@ -80,10 +82,12 @@ void PlacedFile::write(std::uint64_t offset, std::span<const std::byte> bytes) c
         bytes = bytes.subspan(static_cast<std::size_t>(n));
         offset += static_cast<std::uint64_t>(n);
     }
+    // Linux starts to write what is not on the disk yet, and drops what is.
+    if (before / kAhead != after / kAhead) static_cast<void>(::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED));
 }
 
 void PlacedFile::sync(std::uint64_t size) const {
-    constexpr std::uint64_t kPart = std::uint64_t{8} << 20;
+    constexpr std::uint64_t kPart = std::uint64_t{2} << 20;
     for (std::uint64_t at = 0; at < size; at += kPart) {
         ask_between();
         ::sync_file_range(fd_, static_cast<off64_t>(at), static_cast<off64_t>(std::min(kPart, size - at)),

@@ -1,6 +1,7 @@
 // A folder that gets its name only when it is complete: until then it is a hidden one beside it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,7 +13,7 @@ namespace fp8lab {
 
 class NewFolder {
   public:
-    // Throws usage_error(option, ...): there is something of that name; Error{failed}: the folder above it is not there or
+    // Throws usage_error(option, ...): something has that name. Throws Error{failed}: the folder above it is not there or
     // cannot be written.
     NewFolder(const std::string& option, std::filesystem::path path);
     ~NewFolder();  // without keep() nothing is left
@@ -37,17 +38,17 @@ class PlacedFile {
     PlacedFile(const PlacedFile&) = delete;
     PlacedFile& operator=(const PlacedFile&) = delete;
 
-    // Throws Error{failed} with path and reason.
+    // Throws Error{failed} with path and reason. The system writes to the disk meanwhile, and what it wrote leaves its
+    // cache: so sync() finds little to do, and a file of any size is removed in an instant.
     void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
-    // Asks between its parts (core/threads/ask.h). Before it the system need not have written anything, which makes
-    // removing quick.
-    void sync(std::uint64_t size) const;
+    void sync(std::uint64_t size) const;  // asks between its parts (core/threads/ask.h)
 
   private:
     [[noreturn]] void fail(int error_number) const;
 
     std::filesystem::path path_;
     int fd_ = -1;
+    mutable std::atomic<std::uint64_t> written_ = 0;  // bytes, in any order
 };
 
 }  // namespace fp8lab

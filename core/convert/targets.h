@@ -1,13 +1,13 @@
-// The layouts that a checkpoint is converted to, a row each: what a matrix's tensors are called, and the block of
-// config.json that loaders read.
+// The layouts that a checkpoint is converted to: names of a matrix's tensors, and the block of config.json.
 //
-//   --to           tensors of x.weight                                         quantization_config
-//   e4m3-block128  x.weight, x.weight_scale_inv                                quant_method fp8 (transformers, vLLM)
-//   e4m3-row       x.weight, x.weight_scale (N, 1)                             compressed-tensors, float-quantized; dynamic tokens
-//   mxfp8          x.weight, x.weight_scale in U8                              compressed-tensors, mxfp8-quantized
-//   nvfp4          x.weight_packed, x.weight_scale, x.weight_global_scale (1)  compressed-tensors, nvfp4-pack-quantized; weights only
-//   mxfp4          x.weight_packed, x.weight_scale in U8                       compressed-tensors, mxfp4-pack-quantized; weights only
-//   bf16           x.weight                                                    none
+//   --to           tensors of x.weight                         quantization_config
+//   e4m3-block128  weight, weight_scale_inv                    quant_method fp8
+//   e4m3-row       weight, weight_scale (N, 1)                 float-quantized, activations dynamic per token
+//   mxfp8          weight, weight_scale U8                     mxfp8-quantized, activations dynamic
+//   nvfp4          weight_packed, _scale, _global_scale (1)    nvfp4-pack-quantized, weights only
+//   mxfp4          weight_packed, weight_scale U8              mxfp4-pack-quantized, weights only
+//   bf16           weight                                      none
+// All but the first and the last have quant_method compressed-tensors.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,8 +21,9 @@
 namespace fp8lab {
 
 struct ConvertTarget {
-    std::string_view name, codes, scale, global,
-        format;  // endings behind "x.weight"; compressed-tensors' format
+    std::string_view name;
+    std::string_view codes, scale, global;  // endings behind "x.weight"
+    std::string_view format;                // of compressed-tensors; empty: another quant_method
     bool has_codes() const { return !scale.empty(); }
     const CodeLayout& layout() const { return find_code_layout(name); }
 };

@@ -378,6 +378,12 @@ TEST_CASE("convert: refused by name before anything is written") {
 
     CHECK(has(refusal(FP8LAB_SOURCE "/tests/unit/tensors/layouts/plain.safetensors", "bf16"),
               "codes without a scale"));
+    // The tensor, why, and what to do instead.
+    const std::string experts =
+        refusal(FP8LAB_SOURCE "/tests/unit/tensors/layouts/gpt-oss-hf.safetensors", "bf16");
+    CHECK(has(experts, "_blocks"));
+    CHECK(has(experts, "stored transposed"));
+    CHECK(has(experts, "Mxfp4Config(dequantize=True)"));
     CHECK(has(
         refusal(save(scratch / "norm/model.safetensors", {{"norm.weight", {{4}, Values(4, 1.F)}}}), "mxfp8"),
         "no tensor would be cast"));
