@@ -109,37 +109,6 @@ Sums compare_rows(std::span<const float> x, std::span<const float> w, std::size_
     return out;
 }
 
-AgainstOriginal measure(const TensorStore& model, const StoredTensor& tensor, const TensorStore& original,
-                        const std::vector<RowsOf>& parts) {
-    const std::size_t cols = tensor.matrix().cols, band = std::max<std::size_t>(1, kComparedAtOnce / cols);
-    struct Piece {
-        const StoredTensor* there;
-        std::size_t first, first_there, count;
-    };
-    std::vector<Piece> pieces;
-    std::size_t row = 0;
-    for (const RowsOf& part : parts)
-        for (std::size_t r = 0; r < part.count; r += band) {
-            const std::size_t count = std::min(band, part.count - r);
-            pieces.push_back({part.tensor, row, part.first + r, count});
-            row += count;
-        }
-    std::vector<Sums> sums(pieces.size());
-    parallel_for(pieces.size(), 1, [&](std::size_t begin, std::size_t end) {
-        std::vector<float> x, w;
-        for (std::size_t i = begin; i < end; ++i) {
-            x.resize(pieces[i].count * cols), w.resize(x.size());
-            model.read_rows(tensor, pieces[i].first, x);
-            original.read_rows(*pieces[i].there, pieces[i].first_there, w);
-            sums[i] = compare_rows(x, w, cols, pieces[i].first);
-        }
-    });
-    Sums all;
-    for (const Sums& each : sums) all.add(each);
-    return {decibels(all.signal, all.error), std::sqrt(all.error / all.signal),
-            all.product / std::sqrt(all.signal * all.own), all.worst_row, all.worst_db};
-}
-
 }  // namespace
 
 std::vector<std::string> Against::notes() const {
@@ -200,6 +169,37 @@ std::vector<RowsOf> Counterparts::of(const StoredTensor& tensor) const {
     return out;
 }
 
+AgainstOriginal against_original(const TensorStore& model, const StoredTensor& tensor,
+                                 const TensorStore& original, const std::vector<RowsOf>& parts) {
+    const std::size_t cols = tensor.matrix().cols, band = std::max<std::size_t>(1, kComparedAtOnce / cols);
+    struct Piece {
+        const StoredTensor* there;
+        std::size_t first, first_there, count;
+    };
+    std::vector<Piece> pieces;
+    std::size_t row = 0;
+    for (const RowsOf& part : parts)
+        for (std::size_t r = 0; r < part.count; r += band) {
+            const std::size_t count = std::min(band, part.count - r);
+            pieces.push_back({part.tensor, row, part.first + r, count});
+            row += count;
+        }
+    std::vector<Sums> sums(pieces.size());
+    parallel_for(pieces.size(), 1, [&](std::size_t begin, std::size_t end) {
+        std::vector<float> x, w;
+        for (std::size_t i = begin; i < end; ++i) {
+            x.resize(pieces[i].count * cols), w.resize(x.size());
+            model.read_rows(tensor, pieces[i].first, x);
+            original.read_rows(*pieces[i].there, pieces[i].first_there, w);
+            sums[i] = compare_rows(x, w, cols, pieces[i].first);
+        }
+    });
+    Sums all;
+    for (const Sums& each : sums) all.add(each);
+    return {decibels(all.signal, all.error), std::sqrt(all.error / all.signal),
+            all.product / std::sqrt(all.signal * all.own), all.worst_row, all.worst_db};
+}
+
 Against against_original(const TensorStore& model, const std::vector<ScanRow>& rows,
                          std::shared_ptr<const TensorStore> original,
                          const std::function<void(const AgainstProgress&)>& between) {
@@ -216,7 +216,7 @@ Against against_original(const TensorStore& model, const std::vector<ScanRow>& r
         if (parts.empty())
             out.unmatched.push_back(tensor.name);
         else
-            out.rows[i] = measure(model, tensor, *out.original, parts);
+            out.rows[i] = against_original(model, tensor, *out.original, parts);
     }
     for (const auto& [name, tensor] : counterparts.of_original())
         if (!used.contains(tensor)) out.unmatched_there.push_back(tensor->name);

@@ -69,6 +69,10 @@ std::vector<std::string> counterpart_notes(const std::vector<std::string>& unmat
                                            const std::vector<std::string>& unmatched_there,
                                            const TensorStore& original);
 
+// One tensor of a model against the rows of the original that are its counterpart; `parts`: Counterparts::of(), not empty.
+AgainstOriginal against_original(const TensorStore& model, const StoredTensor& tensor,
+                                 const TensorStore& original, const std::vector<RowsOf>& parts);
+
 // Of all tensors that the scan has numbers of, or will have. `between` is called before each; what it throws ends this.
 // Throws as TensorStore::read_rows().
 Against against_original(const TensorStore& model, const std::vector<ScanRow>& rows,

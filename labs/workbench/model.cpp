@@ -97,7 +97,11 @@ void Workbench::make_tables() {
     list = table_rows(*scanned().store, scanned().rows, query);
     if (scanned().before) add_before(list, scanned());
     not_finite = 0;
-    for (const TableRow& each : list) not_finite += each.not_finite;
+    has_odd_scales = false;
+    for (const TableRow& each : list) {
+        not_finite += each.not_finite;
+        has_odd_scales = has_odd_scales || !each.scale_words().empty();
+    }
     sort_list();
     if (tells_faults()) put_faults_first();
     counts = tally(scanned().rows, scanned().recipes.size(), params.demands());
@@ -250,7 +254,9 @@ std::string Workbench::advice_title() const {
 std::string Workbench::table_csv() const {
     if (shows_run()) return doctor.table_csv();
     if (!scanned().store) return {};
-    return InspectReport{.scanned = scanned(), .demands = params.demands(), .filter = params.filter}.csv();
+    InspectReport report{.scanned = scanned(), .demands = params.demands(), .filter = params.filter};
+    if (tells_faults()) report.against = Against{.original = scans->original, .rows = scans->against};
+    return report.csv();
 }
 
 namespace {

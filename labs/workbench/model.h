@@ -103,6 +103,8 @@ struct Workbench {
     std::string verified_title() const;  // "3 of 24 tensors have a fault"
     std::string verified_words()
         const;  // a sentence of the selected tensor; empty: nothing is compared, or not yet
+    std::string scale_words()
+        const;  // of the selected tensor: "Of its 64 scales: 2 NaN, 1 zero"; may be empty
     const KindChange* kind_change() const;  // of the selected tensor; null: not in both files
     const ScanRow* row_before() const;      // the selected tensor in the second file; null: it is not there
     // The field `uses` with the selected tensor cast as that; as its name says where it is that.
@@ -119,6 +121,8 @@ struct Workbench {
     std::vector<TableRow> list;
     Tally counts;
     std::int64_t not_finite = 0;
+    bool has_odd_scales =
+        false;  // a column for scales that are NaN, infinite, 0, subnormal, negative or not there
     Recommendation advice;
     std::optional<Comparison> comparison;
     table::Computed<DetailRequest, std::optional<CastDetail>> details{

@@ -279,6 +279,14 @@ std::string Workbench::verified_words() const {
                                                       error, number(diagnosis.mended));
 }
 
+std::string Workbench::scale_words() const {
+    const ScanRow* const now = row();
+    if (!now || params.covered || now->summary.scales.is_usual()) return {};
+    return fmt::format("Of its {} scales: {}",
+                       with_commas(static_cast<std::size_t>(now->summary.scales.scales)),
+                       now->summary.scales.words());
+}
+
 // NaN and "none" where nothing is compared.
 void Workbench::add_verified(std::vector<table::MetricRow>& out) const {
     constexpr double kNan = std::numeric_limits<double>::quiet_NaN();

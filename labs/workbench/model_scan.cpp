@@ -57,12 +57,14 @@ struct Scans::Work {
     std::shared_ptr<const TensorStore> original = {};
     std::optional<Verifier> verifier = {};
     std::vector<std::shared_ptr<const Verified>> verified = {};
+    std::vector<std::optional<AgainstOriginal>> against = {};
     std::size_t to_verify = 0;
 
     void compare_with(std::shared_ptr<const TensorStore> store) {
         original = std::move(store);
         verifier.emplace(scan.store(), *original);
         verified.resize(scan.rows().size());
+        against.resize(scan.rows().size());
     }
     // The next tensor; false: there was none left.
     bool verify_next() {
@@ -73,8 +75,12 @@ struct Scans::Work {
     void verify(std::size_t row) {
         const StoredTensor& tensor = scan.store().tensors()[scan.rows()[row].tensor];
         if (verified[row] || !tensor.is_judged(true)) return;
-        if (Verified found = verifier->verify(tensor); found.diagnosis)
-            verified[row] = std::make_shared<const Verified>(std::move(found));
+        Verified found = verifier->verify(tensor);
+        if (!found.diagnosis) return;
+        if (scan.rows()[row].not_scanned.empty())
+            against[row] =
+                against_original(scan.store(), tensor, *original, verifier->counterparts().of(tensor));
+        verified[row] = std::make_shared<const Verified>(std::move(found));
     }
 };
 
@@ -161,7 +167,12 @@ void Scans::work(Work& work, const std::stop_token& token) {
 }
 
 void Scans::publish(const Work& work, bool done, bool cancelled) {
-    ScanState state{scanned_by(work.scan, work.before.get()), work.original, work.verified, done, cancelled};
+    ScanState state{scanned_by(work.scan, work.before.get()),
+                    work.original,
+                    work.verified,
+                    work.against,
+                    done,
+                    cancelled};
     const std::lock_guard lock{mutex_};
     newest_ = std::move(state);
 }

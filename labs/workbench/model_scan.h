@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/inspect/against.h"
 #include "core/inspect/scan.h"
 #include "core/verify/verify.h"
 #include "labs/table/computed.h"
@@ -31,6 +32,7 @@ struct ScanState {
     // Against an original: as scanned.rows; null: not compared, or not yet.
     std::shared_ptr<const TensorStore> original = {};
     std::vector<std::shared_ptr<const Verified>> verified = {};
+    std::vector<std::optional<AgainstOriginal>> against = {};
     bool done = false, cancelled = false;
 };
 

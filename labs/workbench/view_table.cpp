@@ -32,6 +32,13 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
         out.push_back({recipe.id, recipe.short_label, "underflow", right, static_cast<int>(recipes[i])});
         right -= c.px(i == 0 ? 70 : wide ? 62 : 54);
     }
+    if (lab_->has_odd_scales && !lab_->params.covered) {
+        float widest = c.px(40);
+        for (const TableRow& row : lab_->list)
+            widest = std::max(widest, ui::text_width(c, row.scale_words(), kSans13));
+        out.push_back({"scales", "scales", "scale", right});
+        right -= std::min(widest, c.px(wide ? 160 : 96)) + c.px(14);
+    }
     if (lab_->shows_not_finite()) {
         out.push_back({"not_finite", "NaN, Inf", "special-values", right});
         right -= c.px(74);
@@ -61,7 +68,8 @@ void WorkbenchView::draw_heads(Context& c, const std::vector<Column>& columns, R
     const std::string order = p.order == "underflow" ? "current" : p.order;
     for (std::size_t i = 0; i < columns.size(); ++i) {
         const Column& column = columns[i];
-        const bool name = column.id == "name", sorts = column.id != "shape", by = order == column.id;
+        const bool name = column.id == "name", sorts = column.id != "shape" && column.id != "scales",
+                   by = order == column.id;
         const float width = ui::text_width(c, column.head, by ? kBold13 : kSans13);
         const float left = name ? area.x0 : column.right - width;
         const Rect hit{left - c.px(4), y - c.px(11), left + width + c.px(4), y + c.px(11)};
@@ -119,7 +127,8 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
     const double limit = lab_->params.max_underflow;
     const TableBefore& before = row.before;
     const bool has_before = before.change == "same" && known;
-    for (const Column& column : columns) {
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+        const Column& column = columns[i];
         if (column.id == "name") {
             const Font font = selected ? kMonoBold13 : kMono13;
             ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, row.name, font, column.right - line.x0 - c.px(8)),
@@ -134,6 +143,11 @@ void WorkbenchView::draw_row(Context& c, const std::vector<Column>& columns, con
             const auto recipe = static_cast<std::size_t>(column.recipe);
             now = underflow_cell(row.underflow_pct, recipe, limit);
             old = underflow_cell(before.underflow_pct, recipe, limit);
+        } else if (column.id == "scales") {
+            const float left = i == 0 ? line.x0 : columns[i - 1].right + c.px(14);
+            now = {ui::cut_end(c, row.scale_words(), kSans13, column.right - left),
+                   {Role::sat, Tone::ink},
+                   kSans13};
         } else if (column.id == "shape") {
             now = {shape_words(row.shape), {Role::muted}};
         } else if (known) {

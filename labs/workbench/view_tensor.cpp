@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
 #include "labs/workbench/view.h"
@@ -52,6 +53,14 @@ void WorkbenchView::draw_tensor(Context& c, Rect area) {
 
 // Against an original: how near the tensor is to it, or its fault, above the histogram.
 float WorkbenchView::draw_fault(Context& c, Rect area) {
+    if (const std::string scales = lab_->scale_words(); !scales.empty()) {
+        const float y = area.y0 + c.px(9);
+        ui::alert(c, {area.x0 + c.px(7), y}, {Role::warning});
+        ui::text_mid(c, {area.x0 + c.px(22), y}, ui::cut_end(c, scales, kSans13, area.width() - c.px(22)),
+                     {Role::warning}, kSans13);
+        ui::probe(c, "workbench.scales", {area.x0, area.y0, area.x1, area.y0 + c.px(18)}, {}, scales);
+        area.y0 += c.px(24);
+    }
     const std::string words = lab_->verified_words();
     if (words.empty()) return area.y0;
     const Verified* const found = lab_->verified();

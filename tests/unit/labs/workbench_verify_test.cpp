@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/units.h"
 #include "core/files/bounded_file.h"
 #include "core/files/files.h"
 #include "labs/set_fields.h"
@@ -86,6 +87,57 @@ TEST_CASE("the Workbench against an original: faults come first, each with its s
     set_all(lab, {"tensor=other.weight"});
     CHECK(metric(lab, "fault").second == "none");
     CHECK(lab->verified_words() == "The original has no tensor of this name and shape");
+}
+
+TEST_CASE("the Workbench's CSV has the columns of an original, and not where an exercise covers them") {
+    const Files files;
+    WorkbenchLab lab;
+    set_all(lab, files.fields("original"));
+    const std::string csv = lab.table_csv();
+    const std::size_t line = csv.find("\nlayers.0.down.weight,") + 1;
+    const std::string row = csv.substr(line, csv.find('\n', line) - line);
+    REQUIRE(csv.find(",against_sqnr_db,against_rel_l2,against_cosine,worst_row,worst_row_db\n") != csv.npos);
+    // As the verb inspect measures it.
+    const auto original = std::make_shared<const TensorStore>(files.scratch / "original.safetensors");
+    const Against against = against_original(*lab->scanned().store, lab->scanned().rows, original);
+    const auto first = std::ranges::find_if(lab->scanned().rows, [&](const ScanRow& each) {
+        return lab->scanned().store->tensors()[each.tensor].name == "layers.0.down.weight";
+    });
+    const auto& known = against.rows[static_cast<std::size_t>(first - lab->scanned().rows.begin())];
+    REQUIRE(known);
+    CHECK(known->rel_l2 < 0.03);
+    CHECK(row.ends_with("," + shortest(known->sqnr_db) + "," + shortest(known->rel_l2) + "," +
+                        shortest(known->cosine) + "," + std::to_string(known->worst_row) + "," +
+                        shortest(known->worst_row_db)));
+    const std::size_t other = csv.find("\nother.weight,") + 1;
+    CHECK(csv.substr(other, csv.find('\n', other) - other).ends_with(",,,,,"));
+    set_all(lab, {"covered=true"});
+    CHECK(lab.table_csv().find("against_") == std::string::npos);
+    set_all(lab, {"covered=false", "compare_as=earlier"});
+    CHECK(lab.table_csv().find("against_") == std::string::npos);
+}
+
+TEST_CASE("the Workbench: scales that are NaN or 0 are said of the row and of the tensor") {
+    const Scratch scratch;
+    const faulty::Shape shape{.rows = 64, .cols = 128};
+    faulty::File model;
+    faulty::Weight weight = faulty::cast("e4m3-row", faulty::weights(1, shape), shape);
+    faulty::add(model, "fine", weight);
+    weight.scales[3] = std::nanf("");
+    weight.scales[7] = weight.scales[9] = 0;
+    faulty::add(model, "odd", weight);
+    faulty::write_tensors(scratch.path / "model.safetensors", model);
+    WorkbenchLab lab;
+    set_all(lab, {"file=" + (scratch / "model.safetensors"), "fold=false", "tensor=odd.weight"});
+    CHECK(lab->has_odd_scales);
+    CHECK(lab->scale_words() == "Of its 64 scales: 1 NaN, 2 zero");
+    const auto odd = std::ranges::find(lab->list, std::string("odd.weight"), &TableRow::name);
+    REQUIRE(odd != lab->list.end());
+    CHECK(odd->scale_words() == "1 NaN, 2 zero");
+    set_all(lab, {"tensor=fine.weight"});
+    CHECK(lab->scale_words().empty());
+    set_all(lab, {"file=", "tensor="});
+    CHECK_FALSE(lab->has_odd_scales);
 }
 
 TEST_CASE("the Workbench: the second file is an earlier state unless it is called an original") {
