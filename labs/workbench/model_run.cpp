@@ -127,6 +127,7 @@ Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
         out.first_finding[out.findings[i].tensor] = static_cast<int>(i);
     out.prefix = common_prefix(log.tensors);
     out.unknown = without_lost_shares(log, request.recipe);
+    out.not_known = not_known(log, request.recipe);
     out.ill = log.tensors.size() - static_cast<std::size_t>(std::ranges::count(out.first_finding, -1));
     return out;
 }
@@ -192,7 +193,9 @@ std::int32_t RunTab::cursor() const {
     if (!log()) return 0;
     if (params_.step >= 0) return std::clamp(params_.step, log()->first_step(), log()->last_step());
     const auto& steps = choices->replay.steps;
-    std::int32_t at = log()->last_step();
+    const auto tensor = selected();
+    const RunFinding* const found = tensor ? diagnoses->finding_of(*tensor) : nullptr;
+    std::int32_t at = found ? found->step : log()->last_step();
     double most = 0;
     for (std::size_t i = 1; i < steps.size(); ++i)
         if (const double pct = shown_pct(choices->replay, steps[i]); pct > most)

@@ -35,7 +35,8 @@ struct RunParams {
     std::string arm;
     bool healthy = false;  // all tensors have a lane
     std::string tensor;    // empty: that of the first finding
-    int step = -1;         // of the cursor; -1: where the tensor loses most
+    int step =
+        -1;  // of the cursor; -1: where the tensor loses most, else the first step of its finding, else the last
 
     Thresholds thresholds() const { return {.lost_at_most = lost_at_most}; }
     bool has_history() const { return recipe == kOwnRecipe || recipe == "delayed"; }
@@ -67,6 +68,7 @@ struct Diagnosis {
     std::size_t ill = 0;               // tensors with a finding
     std::size_t prefix = 0;   // letters that all names begin with, up to a dot: 13 of "model.layers."
     std::size_t unknown = 0;  // tensors of which only the amax is known: without_lost_shares()
+    std::vector<std::string> not_known;  // fp8lab::not_known(), a sentence each
 
     const RunFinding* finding_of(std::size_t tensor) const;  // the first of a tensor; null: it has none
     std::string_view short_name(std::size_t tensor) const;   // without what all names begin with
@@ -82,6 +84,8 @@ struct Chosen {
 
 // "25.6 to 26.8", "0", "<0.1": percentages of one decimal.
 std::string bounds_text(const LostBounds& lost);
+// What a finding says is lost: "25.6"; "?" where that was not counted, "-" where the finding is not about it.
+std::string lost_text(const RunFinding& finding);
 
 class RunTab {
     struct DiagnosisRequest {
@@ -111,8 +115,10 @@ class RunTab {
 
     const RunLog* log() const { return diagnoses->log.get(); }  // null: no run is open
     std::string file_name() const;                              // "tiny-swiglu.jsonl", "3 files"
-    std::string told() const;                                   // "read to the end", "43 % read"
+    std::string told() const;             // "read to the end", "43 % read", "read, being judged"
     std::string title() const;            // what is seen first, a sentence made of the findings
+    std::string loss_words() const;       // "NaN in step 123"; empty: every loss is finite
+    std::string not_known_words() const;  // what cannot be judged and why, in sentences; empty: nothing
     std::string findings_title() const;   // "3 findings; 15 of 18 tensors are well"
     std::string histories_title() const;  // of the selected tensor
     std::string step_title() const;       // of the selected tensor at the cursor
@@ -152,11 +158,11 @@ class RunTab {
     RunReads reads{[this] { return RunRequest{paths(), {params_.arm, params_.rank}}; }};
     table::Computed<DiagnosisRequest, Diagnosis> diagnoses{"", [this] { return diagnosis_request(); },
                                                            diagnose};
-    // Six replays of the whole run: once it is read.
+    // Six replays of the whole run: once it is read and judged.
     table::Computed<UnderRequest, std::vector<UnderRecipe>> unders{
         "",
         [this] {
-            const bool wanted = reads->log && reads->done;
+            const bool wanted = reads->log && reads->done && diagnoses->log == reads->log;
             return wanted ? std::optional(UnderRequest{reads->log, params_.lost_at_most}) : std::nullopt;
         },
         [](const UnderRequest& request) {

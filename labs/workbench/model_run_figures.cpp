@@ -86,6 +86,8 @@ Figure RunTab::loss() const {
     const bool wide = log()->recipe == "bf16";
     figure.line(loss_name(log()->recipe), data(std::move(steps)), data(std::move(values)),
                 {.color = {wide ? Role::bf16 : Role::truth}, .dash = wide ? Dash::dash : Dash::solid});
+    if (const auto odd = first_nonfinite_loss(*log()))
+        figure.vline(loss_words(), odd->step, {.color = {Role::sat}, .width = 2});
     return figure;
 }
 

@@ -56,6 +56,9 @@ std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& gr
             return fmt::format("{} {} not finite from step {} on, before any cast", names, one ? "is" : "are",
                                step);
         case FindingKind::spike: {
+            if (!first.lost_known)
+                return fmt::format("after a spike in step {} it is not known how much {} {}", step, names,
+                                   one ? "loses" : "lose");
             const Stretch stretch = worst_stretch(of, lane);
             const std::string lose = one ? "loses" : "lose";
             float least = stretch.least;
@@ -92,7 +95,7 @@ std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& gr
 }
 
 std::string capital(std::string words, std::string_view name) {
-    const bool is_name = words.starts_with(name);  // names of tensors stay as they are
+    const bool is_name = !name.empty() && words.starts_with(name);  // names of tensors stay as they are
     if (!words.empty() && !is_name)
         words[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(words[0])));
     return words;
@@ -116,6 +119,25 @@ std::string bounds_text(const LostBounds& lost) {
     return low == high ? low : low + " to " + high;
 }
 
+std::string lost_text(const RunFinding& finding) {
+    using enum FindingKind;
+    if (finding.kind == not_fp8 || finding.kind == overflow_nan) return "-";
+    return finding.lost_known ? bounds_text({finding.lost_pct, finding.lost_pct}) : "?";
+}
+
+std::string RunTab::loss_words() const {
+    const auto odd = log() ? first_nonfinite_loss(*log()) : std::nullopt;
+    if (!odd) return "";
+    return fmt::format("{} in step {}", std::isnan(odd->loss) ? "NaN" : "Inf", step_words(odd->step));
+}
+
+std::string RunTab::not_known_words() const {
+    std::string out;
+    for (const std::string& each : diagnoses->not_known)
+        out += (out.empty() ? "" : " ") + capital(each, "") + ".";
+    return out;
+}
+
 std::string RunTab::file_name() const {
     const std::string lines = paths();
     if (lines.empty()) return "";
@@ -130,6 +152,7 @@ std::string RunTab::told() const {
     const int pct = reads->progress.bytes == 0 ? 0 : static_cast<int>(100 * reads->progress.fraction());
     if (reads->cancelled) return fmt::format("stopped at {} %", pct);
     if (reads.busy()) return fmt::format("{} % read", std::min(pct, 99));
+    if (reads->log && diagnoses->log != reads->log) return "read, being judged";
     return reads->log ? "read to the end" : "";
 }
 
@@ -137,24 +160,30 @@ std::string RunTab::title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return reads.busy() ? "The log is being read" : "Open what a run wrote of its tensors";
     if (now.log->tensors.empty()) return "This log has no tensors";
+    std::string loss = loss_words();
+    if (!loss.empty()) loss = "The loss is " + loss + "; ";
     if (now.findings.empty() && now.unknown > 0)
-        return fmt::format("Nothing in the amaxes; what becomes 0 is not known of {} of {} tensors",
+        return fmt::format("{}othing in the amaxes; what becomes 0 is not known of {} of {} tensors",
+                           loss.empty() ? "N" : loss + "n",
                            group_thousands(static_cast<std::int64_t>(now.unknown)),
                            group_thousands(std::ssize(now.log->tensors)));
     if (now.findings.empty())
-        return fmt::format("Nothing: {0} of {0} tensors are well",
-                           group_thousands(std::ssize(now.log->tensors)));
+        return loss.empty() ? fmt::format("Nothing: {0} of {0} tensors are well",
+                                          group_thousands(std::ssize(now.log->tensors)))
+                            : loss + "no rule finds fault with the tensors";
     std::vector<std::vector<const RunFinding*>> groups;
     for (const RunFinding& each : now.findings) {
         const auto same = std::ranges::find_if(groups, [&](const auto& group) {
-            return group.front()->kind == each.kind && group.front()->step == each.step;
+            const RunFinding& one = *group.front();
+            return one.kind == each.kind && one.step == each.step && one.lost_known == each.lost_known;
         });
         if (same == groups.end())
             groups.push_back({&each});
         else
             (*same).push_back(&each);
     }
-    std::string words = capital(clause(now, groups[0]), now.short_name(groups[0].front()->tensor));
+    std::string words = loss + clause(now, groups[0]);
+    if (loss.empty()) words = capital(words, now.short_name(groups[0].front()->tensor));
     if (groups.size() > 1) words += "; " + clause(now, groups[1]);
     if (groups.size() > 2) {
         std::size_t more = 0;

@@ -146,7 +146,11 @@ void RunView::draw_below_lanes(Context& c, Rect area, bool tall) {
     part_ = std::min(part_, static_cast<int>(parts.size()) - 1);
     // Titles have room beside the switch on a wide stage only.
     const Rect under{area.x0, area.y0 + c.px(kSwitch), area.x1, area.y1};
-    if (part_ == 0) draw_findings(c, two ? area : under);
+    if (part_ == 0) {
+        const float end = draw_findings(c, two ? area : under);
+        if (!covered() && !run().shown_findings().empty())
+            ui::note(c, run().not_known_words(), {area.x0, end + c.px(8), area.x1, area.y1});
+    }
     if (part_ == 1) two ? draw_tensor(c, under) : draw_histories(c, under);
     if (part_ == 2) draw_binades(c, under);
     ui::corner_switch(c, "doctor.part", {area.x1, area.y0 - c.px(8)}, two ? 200 : 280, parts, part_);

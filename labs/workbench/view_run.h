@@ -50,6 +50,7 @@ class RunView {
     // view_run_lanes.cpp
     float label_width(const ui::Context& context, Rect area, const std::vector<std::size_t>& lanes) const;
     float draw_loss(ui::Context& context, Rect area, const Time& time);
+    void draw_loss_words(ui::Context& context, Rect area, const Time& time);
     float draw_lanes(ui::Context& context, Rect area, const Time& time, const std::vector<std::size_t>& lanes,
                      std::size_t rows, float top);
     void draw_lane(ui::Context& context, const Time& time, std::size_t tensor, Rect line);
@@ -57,6 +58,8 @@ class RunView {
     void draw_steps(ui::Context& context, const Time& time, float left, float y);
     void take_hand(ui::Context& context, Rect area, const Time& time, const std::vector<std::size_t>& lanes,
                    Rect rows);
+    // view_run_panel.cpp
+    void draw_under(ui::Context& context, float width);  // this run under other recipes
     // view_run_tables.cpp
     float draw_findings(ui::Context& context, Rect area);
     FindingColumns finding_columns(const ui::Context& context, Rect area) const;

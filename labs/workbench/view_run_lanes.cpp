@@ -49,7 +49,7 @@ float RunView::draw_loss(Context& c, Rect area, const Time& time) {
     ui::text_mid(c, {area.x0, area.y0 + c.px(12)}, "loss", {Role::muted}, kSans13);
     ui::text_mid(c, {area.x1, area.y0 + c.px(8)}, name, {figure.series[0].style.color.role, Tone::ink},
                  kBold13, Anchor::right);
-    figure.series[0].style.in_legend = false;
+    for (Series& series : figure.series) series.style.in_legend = false;
     figure.x.visible = figure.y.visible = true;
     figure.x.label.clear(), figure.y.label.clear(), figure.title.clear();
     figure.x.visible = false;
@@ -60,7 +60,21 @@ float RunView::draw_loss(Context& c, Rect area, const Time& time) {
               .crosshair = false,
               .y_tick_width = (time.x0 - area.x0) / c.scale - 12,
               .title_height = 0});
+    draw_loss_words(c, {time.x0, area.y0, area.x1 - ui::text_width(c, name, kBold13) - c.px(12), area.y1},
+                    time);
     return area.y1;
+}
+
+// Beside the line where the loss is not finite for the first time; left of it where the right has no room.
+void RunView::draw_loss_words(Context& c, Rect area, const Time& time) {
+    const std::string words = run().loss_words();
+    if (words.empty()) return;
+    const float y = area.y0 + c.px(8), gap = c.px(8), width = ui::text_width(c, words, kBold13);
+    const float x = time.x_of(first_nonfinite_loss(log())->step);
+    const bool right = x + gap + width <= area.x1;
+    const float from = right ? x + gap : std::max(area.x0, std::min(x, area.x1) - gap - width);
+    ui::text_mid(c, {from, y}, words, {Role::sat, Tone::ink}, kBold13);
+    ui::probe(c, "doctor.loss.odd", {from, y - gap, from + width, y + gap}, {}, words);
 }
 
 // Columns of the same height beside each other are one rectangle.
@@ -103,7 +117,7 @@ void RunView::draw_words(Context& c, const Time& time, std::size_t tensor, Rect 
     const Lane& lane = now.lanes[tensor];
     const bool first = finding == &now.findings.front();
     std::string words = first ? run().lane_words(tensor) : "";
-    if (words.empty()) words = finding->cause.substr(0, finding->cause.find(':'));
+    if (words.empty()) words = finding->cause.substr(0, finding->cause.find_first_of(":;"));
     const Font font = first ? kBold13 : kSans13;
     const float width = ui::text_width(c, words, font), air = c.px(12), y = line.y0 + c.px(11);
     // Ends of what is drawn, from left to right; the words take the widest gap.

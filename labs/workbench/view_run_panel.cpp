@@ -97,9 +97,7 @@ bool RunView::draw_own(Context& c, const table::Row& row, const Field&) {
     return false;
 }
 
-void RunView::draw_below(Context& c, float width) {
-    if (!run().log() || covered()) return;
-    ui::divider(c);
+void RunView::draw_under(Context& c, float width) {
     const std::string limit = format_number(lab_->params.run.lost_at_most);
     ui::region(c, "under",
                {ImGui::GetCursorScreenPos().x, ImGui::GetCursorScreenPos().y,
@@ -148,7 +146,19 @@ void RunView::draw_below(Context& c, float width) {
         ui::advance(line);
     }
     ImGui::PopStyleVar();
+}
+
+void RunView::draw_below(Context& c, float width) {
+    if (!run().log() || covered()) return;
+    ui::divider(c);
+    draw_under(c, width);
     ImGui::Dummy({0, c.px(6)});
+    if (const std::string words = run().not_known_words(); !words.empty()) {
+        ui::text(c, "Not known of this run:", Role::text, kBold13);
+        const ImVec2 at = ImGui::GetCursorScreenPos();
+        ui::wrapped(c, words);
+        ui::probe(c, "doctor.unknown", {at.x, at.y, at.x + width, ImGui::GetCursorScreenPos().y}, {}, words);
+    }
     ui::text(c, "Cannot be seen in these statistics:", Role::text, kBold13);
     std::string hidden;
     for (const std::string_view each : cannot_be_seen())

@@ -46,8 +46,8 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
                  ui::cut_middle(c, run().diagnoses->short_name(finding.tensor), font, name_end - line.x0),
                  {Role::text}, font);
     ui::text_mid(c, {at.step, y}, group_thousands(finding.step), {Role::text}, kMono13, Anchor::right);
-    const bool loses = finding.lost_pct > 0;
-    ui::text_mid(c, {at.lost, y}, bounds_text({finding.lost_pct, finding.lost_pct}),
+    const bool loses = finding.lost_known && finding.lost_pct > 0;
+    ui::text_mid(c, {at.lost, y}, lost_text(finding),
                  loses ? Color{Role::sat, Tone::ink} : Color{Role::muted}, loses ? kMonoBold13 : kMono13,
                  Anchor::right);
     const float treatment =
@@ -55,7 +55,7 @@ void RunView::draw_finding(Context& c, const RunFinding& finding, const FindingC
                 cause_end = at.treats ? line.x1 - treatment - c.px(16) : line.x1;
     std::string cause = cause_words(finding);
     if (ui::text_width(c, cause, kSans13) > cause_end - at.cause)
-        cause.resize(std::min(cause.size(), cause.rfind(',')));
+        cause.resize(std::min(cause.size(), cause.find_last_of(",;")));
     ui::text_mid(c, {at.cause, y}, ui::cut_end(c, cause, kSans13, cause_end - at.cause), {Role::text},
                  kSans13);
     if (at.treats)
@@ -78,12 +78,13 @@ float RunView::draw_findings(Context& c, Rect area) {
     if (findings.empty()) {
         std::string words = "No finding has this in its name.";
         if (run().diagnoses->findings.empty())
-            words = fmt::format("Under {}, no tensor loses more than {} % in the mean, and all are finite.",
-                                run().recipe_words(), format_number(Thresholds{}.mean_lost));
-        if (run().diagnoses->unknown > 0)
-            words +=
-                " Without counters of binades it is known of a tensor only where everything becomes 0; "
-                "assets/hooks/fp8lab_hook.py counts.";
+            words =
+                run().diagnoses->from_above
+                    ? fmt::format("Under {}, all values are finite.", run().recipe_words())
+                    : fmt::format("Under {}, no tensor loses more than {} % in the mean, and all are finite.",
+                                  run().recipe_words(), format_number(Thresholds{}.mean_lost));
+        if (const std::string unknown = run().not_known_words(); !unknown.empty()) words += " " + unknown;
+        if (run().diagnoses->unknown > 0) words += " assets/hooks/fp8lab_hook.py counts binades.";
         return ui::paragraph(c, words, {area.x0, y, area.x1, area.y1});
     }
     const FindingColumns at = finding_columns(c, area);
@@ -132,9 +133,10 @@ float RunView::draw_finding_rows(Context& c, const std::vector<const RunFinding*
             set(fmt::format("run_step={}", finding.step));
             to_lane_ = true;
         }
-        ui::tooltip(
-            c, finding.name,
-            fmt::format("{}. One change that treats it: {}.", cause_words(finding), finding.treatment));
+        ui::tooltip(c, finding.name,
+                    fmt::format("{}.{} One change that treats it: {}.", cause_words(finding),
+                                lost_text(finding) == "?" ? " ? means that it was not counted." : "",
+                                finding.treatment));
         draw_finding(c, finding, at, line, chosen);
     }
     if (findings.size() > rows) {

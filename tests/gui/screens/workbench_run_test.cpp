@@ -168,6 +168,31 @@ TEST_CASE("A run: the first bad file is said in the strip, the empty stage stays
     CHECK(screen.shows("doctor.sample"));
 }
 
+TEST_CASE("A run: what cannot be judged and a loss that is not finite stand where they are looked for") {
+    const Scratch scratch;
+    std::string text = "{\"fp8lab\":1,\"kinds\":\"xwd\",\"every\":1,\"recipe\":\"bf16\"}\n";
+    for (int step = 0; step < 80; ++step) {
+        const std::string head = "{\"step\":" + std::to_string(step);
+        text += head + ",\"tensor\":\"a.x\",\"amax\":" + (step == 40 ? "90000" : "2.5") + "}\n" + head +
+                ",\"loss\":" + (step < 70 ? "0.5" : "NaN") + "}\n";
+    }
+    write_file(scratch.path / "amaxes.jsonl", text);
+    RunScreen screen;
+    for (const std::string& each : {std::string("experiment=run"), "run=" + (scratch / "amaxes.jsonl"),
+                                    std::string("run_recipe=delayed"), std::string("history=64")})
+        screen.set(each);
+    screen.frame();
+    CHECK(screen.words("doctor.loss.odd") == "NaN in step 70");
+    const Rect odd = screen.gui.rect("doctor.loss.odd");
+    CHECK(odd.x1 <= screen.area.x1);
+    CHECK(screen.words("doctor.title").starts_with("The loss is NaN in step 70; after a spike in step 40"));
+    REQUIRE(screen.shows("doctor.unknown"));
+    CHECK(screen.words("doctor.unknown").starts_with("1 of 1 tensor has no counters of binades"));
+    open_sample(screen);
+    CHECK_FALSE(screen.shows("doctor.loss.odd"));
+    CHECK_FALSE(screen.shows("doctor.unknown"));
+}
+
 TEST_CASE("A run: a folder is opened from its browser, and logs are listed") {
     const Scratch scratch;
     std::filesystem::create_directory(scratch.path / "logs");

@@ -255,6 +255,67 @@ TEST_CASE("in a window a long log shows what is read, and Cancel keeps it") {
     CHECK_FALSE(lab.run().reads->cancelled);
 }
 
+TEST_CASE("a spike under which nothing was counted: its loss is not known, and 0 is not told") {
+    const Scratch scratch;
+    std::string text;
+    for (int step = 0; step < 80; ++step) {
+        const std::string number = std::to_string(step);
+        text += "2026-01-01 00:00:00,000 - INFO - a_activation_cur_amax \t\t\t\t iteration=" +
+                std::string(6 - number.size(), '0') + number +
+                " \t\t\t\t value=" + (step == 40 ? "90000.0000" : "2.5000") + "\n";
+    }
+    write_file(scratch.path / "nvdlfw_inspect_globalrank-0.log", text);
+    RunLab lab{"run=" + (scratch / "nvdlfw_inspect_globalrank-0.log"), "run_recipe=delayed", "history=64"};
+    REQUIRE(lab.run().diagnoses->findings.size() == 1);
+    const RunFinding& spike = lab.run().diagnoses->findings[0];
+    CHECK_FALSE(spike.lost_known);
+    CHECK(lost_text(spike) == "?");
+    CHECK(lab.run().cursor() == 40);  // nothing is known to be lost: where it begins
+    CHECK(lab.run().title() == "After a spike in step 40 it is not known how much a.x loses");
+    REQUIRE(lab.run().diagnoses->not_known.size() == 1);
+    CHECK(lab.run().diagnoses->not_known[0].starts_with("1 of 1 tensor has no counters of binades"));
+    lab.set({"run_recipe=mxfp8"});
+    REQUIRE(lab.run().diagnoses->not_known.size() == 2);
+    CHECK(lab.run().diagnoses->not_known[1].find("upper bound") != std::string::npos);
+}
+
+TEST_CASE("findings that are not about lost values tell none") {
+    const auto text = [](FindingKind kind, double lost) {
+        RunFinding finding;
+        finding.kind = kind;
+        finding.lost_pct = lost;
+        return lost_text(finding);
+    };
+    CHECK(text(FindingKind::not_fp8, 0) == "-");
+    CHECK(text(FindingKind::overflow_nan, 3) == "-");
+    CHECK(text(FindingKind::all_zero, 0) == "0");
+    CHECK(text(FindingKind::spike, 25.64) == "25.6");
+}
+
+TEST_CASE("the first loss that is not finite is in the title and in the figure of the loss") {
+    const Scratch scratch;
+    std::string text = head();
+    for (int step = 0; step < 8; ++step)
+        text += record(step, "a.x") + "{\"step\":" + std::to_string(step) + ",\"loss\":" +
+                (step < 5    ? "0.5"
+                 : step == 5 ? "NaN"
+                             : "Infinity") +
+                "}\n";
+    write_file(scratch.path / "log.jsonl", text);
+    RunLab lab{"run=" + (scratch / "log.jsonl"), "experiment=run"};
+    CHECK(lab.run().loss_words() == "NaN in step 5");
+    CHECK(lab.run().title() == "The loss is NaN in step 5; no rule finds fault with the tensors");
+    const auto figures = lab.run().figures();
+    const auto loss = std::ranges::find(figures, "loss", &Figure::id);
+    const auto mark = std::ranges::find_if(
+        loss->series, [](const Series& each) { return std::holds_alternative<VLine>(each.shape); });
+    REQUIRE(mark != loss->series.end());
+    CHECK(std::get<VLine>(mark->shape).x == 5);
+    lab.set({"run=tiny-swiglu"});
+    CHECK(lab.run().loss_words().empty());
+    CHECK(lab.run().title().find("loss is") == std::string::npos);
+}
+
 TEST_CASE("the CSV of a run has a row for each tensor, ill ones first") {
     RunLab lab{"experiment=run", "run=tiny-swiglu", "history=64"};
     const std::string csv = lab.lab.table_csv();
