@@ -3,7 +3,7 @@
 # scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]
 # --seeds: 1-10. --out: where the results of each training are kept (build/runs); one that is there is not trained again,
 # so a run that was stopped goes on. --program: build/release/fp8lab. --table: trains nothing.
-# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 5 minutes of one core.
+# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 7 minutes of one core.
 # Losses depend on the processor, because sums have another order on another one; the number of threads changes nothing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,7 +23,17 @@ done
 
 L8=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,unscaled:fwd=e4m3:bwd=e4m3
 L8+=,delayed:master=none,delayed:master=none:round_update=stochastic,mxfp4,nvfp4,nvfp4-te
+# 8 or 4 bits in some of the three GEMMs only, and the transposed operand cast from the codes along rows.
+GEMMS8=bf16
+for base in current nvfp4; do
+    GEMMS8+=,$base:dgrad_in=bf16:wgrad_in=bf16,$base:fprop_in=bf16:wgrad_in=bf16,$base:fprop_in=bf16:dgrad_in=bf16
+    GEMMS8+=,$base:fprop_in=bf16,$base:wgrad_in=bf16
+done
+GEMMS8+=,rowwise:wgrad_in=bf16,rowwise:colsrc=rowwise,mxfp8:colsrc=rowwise,nvfp4:colsrc=rowwise
 L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4-te,nvfp4-te:wide=last
+
+GEMMS13=bf16,nvfp4,nvfp4:dgrad_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:dgrad_in=bf16
+GEMMS13+=,nvfp4:fprop_in=bf16,nvfp4:wgrad_in=bf16,rowwise:wgrad_in=bf16,rowwise:colsrc=rowwise
 
 # keep NAME "SWITCHES" VERB ARGUMENT...: what the program prints, kept as FOLDER/NAME.json beside the command. The
 # switches say how it runs here, and are not told.
@@ -53,9 +63,11 @@ mkdir -p "$out"
 if [ $train = yes ]; then
     for seed in $(seq "$first" "$last"); do
         train "L8-$seed" --recipe "$L8" --schedule cosine --seed "$seed"
+        train "L8-gemms-$seed" --recipe "$GEMMS8" --schedule cosine --seed "$seed"
     done
     for seed in $(seq "$first" "$last"); do
         train "L13-$seed" --model transformer --recipe "$L13" --seed "$seed"
+        train "L13-gemms-$seed" --model transformer --recipe "$GEMMS13" --seed "$seed"
         train "L13-16-$seed" --model transformer --batch 16 --recipe bf16,unscaled --seed "$seed"
         for arm in delayed current; do
             keep "L13-aligned-$arm-$seed" "" run transformer --set align_step=300 --set "arm_b=$arm" --set "seed=$seed" --steps 600

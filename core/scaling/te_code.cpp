@@ -45,6 +45,14 @@ bool takes_attention(const Recipe& recipe) {
     return recipe.granularity == Granularity::tensor || recipe.granularity == Granularity::block32;
 }
 
+// CustomRecipe has no arguments for formats: its user writes a function that gives the quantizer of each tensor.
+std::string custom_recipe_note(const Recipe& recipe) {
+    Recipe only = parse_recipe(recipe.base);
+    only.inputs = recipe.inputs;
+    return "# CustomRecipe, with a quantizer of your own for each operand of each GEMM: " +
+           recipe_text(only).substr(recipe.base.size() + 1);
+}
+
 struct Placeholder {
     std::string_view name;
     std::string (*text)(const Recipe&);
@@ -90,6 +98,7 @@ constexpr std::array kPlaceholders = {
 std::string transformer_engine_code(const Recipe& recipe) {
     std::string call(recipe.te);
     if (call.starts_with('#')) return call;
+    if (has_inputs(recipe)) return custom_recipe_note(recipe);
     const Recipe plain = parse_recipe(recipe.base);
     Recipe rest = recipe;
     for (const Placeholder& placeholder : kPlaceholders) {

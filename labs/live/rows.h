@@ -1,6 +1,8 @@
 // The rows of labs that train: each help line ends with when the setting acts.
 #pragma once
 
+#include <array>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -29,5 +31,22 @@ struct Adder {
         return out.emplace_back(table::Row{std::move(field)});
     }
 };
+
+// What the operands of one GEMM are cast to (Recipe::inputs): what every recipe takes. `same`: the id of "as the recipe
+// says".
+inline std::vector<Choice> input_choices(std::string same) {
+    return {{std::move(same), "Recipe's"}, {"fp32", "FP32"},   {"bf16", "BF16"},
+            {"current", "FP8, current"},   {"mxfp8", "MXFP8"}, {"nvfp4", "NVFP4"}};
+}
+
+// The fields of a GEMM's operands, by their names in a recipe's text.
+struct GemmInputRow {
+    std::string_view name, label, help;
+};
+inline constexpr std::array<GemmInputRow, 3> kGemmInputs = {
+    {{"fprop_in", "Operands of fprop",
+      "What x and w are cast to for fprop. x is cast once more for wgrad, w for dgrad."},
+     {"dgrad_in", "Operands of dgrad", "What dy and w are cast to for dgrad."},
+     {"wgrad_in", "Operands of wgrad", "What dy and x are cast to for wgrad. The gradient itself is FP32."}}};
 
 }  // namespace fp8lab::live

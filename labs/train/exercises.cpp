@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
+#include "core/base/error.h"
 #include "core/base/units.h"
 #include "labs/train/model.h"
 
@@ -119,12 +121,52 @@ Verdict without_master_weights(const Trail& trail, const Prediction*) {
                            {"no other setting differs between the two runs", {}, fair}}};
 }
 
+// The recipe of arm B; nothing: its options are not valid.
+std::optional<Recipe> arm_b(const State& state) {
+    try {
+        const std::string options = state.text("options");
+        return parse_recipe(state.text("arm_b") + (options.empty() ? "" : ":" + options));
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+// How many of the three GEMMs of a linear layer read operands of 8 bits.
+int gemms_in_8_bits(const Recipe& recipe) {
+    int count = 0;
+    for (const Gemm gemm : {Gemm::fprop, Gemm::dgrad, Gemm::wgrad}) {
+        const Recipe here = recipe_of_gemm(recipe, gemm);
+        count += is_fp8(*here.fwd) && (gemm == Gemm::fprop || is_fp8(*here.bwd));
+    }
+    return count;
+}
+
+Verdict two_of_three(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const double gap = now.number("gap_b_pct");
+    const auto recipe = arm_b(now);
+    const int narrow = recipe ? gemms_in_8_bits(*recipe) : 0;
+    const auto moved = changed(trail.start, now);
+    constexpr std::array<std::string_view, 2> kOfRecipe = {"arm_b", "options"};
+    const bool same = std::ranges::all_of(moved, [&](const std::string& name) {
+        return std::ranges::find(kOfRecipe, name) != kOfRecipe.end();
+    });
+    return {
+        .conditions = {{"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
+                       {"two of arm B\u2019s three GEMMs in 8 bits, in every layer",
+                        {fmt::format("{} in 8 bits", narrow)},
+                        narrow == 2 && recipe->wide.empty()},
+                       {"nothing else changed: only Arm B and the operands of its GEMMs", {}, same},
+                       {"the loss at most 1.5 % above BF16", {percent(gap)}, finished(now) && gap <= 1.5}}};
+}
+
 }  // namespace
 
 std::span<const NamedJudge> TrainLab::judges() const {
     static constexpr std::array kJudges = {NamedJudge{"twins", twins}, NamedJudge{"curve_lies", curve_lies},
                                            NamedJudge{"one_control", one_control},
-                                           NamedJudge{"without_master_weights", without_master_weights}};
+                                           NamedJudge{"without_master_weights", without_master_weights},
+                                           NamedJudge{"two_of_three", two_of_three}};
     return kJudges;
 }
 

@@ -4,14 +4,15 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "labs/live/rows.h"
 
 namespace fp8lab::train {
 namespace {
 
-constexpr std::string_view kNoLayer = "none";  // the recipe's text has no word for it
+constexpr std::string_view kNothing = "none";  // the recipe's text has no word for it
 
-const std::vector<OptionSwitch>& all_switches() {
-    static const std::vector<OptionSwitch> kAll = {
+std::vector<OptionSwitch> make_switches() {
+    std::vector<OptionSwitch> all = {
         {{.name = "w2d",
           .label = "Weight scales",
           .help = "1×16: along a row. 16×16: W and its transpose have the same scales. In Transformer Engine "
@@ -34,8 +35,18 @@ const std::vector<OptionSwitch>& all_switches() {
           .label = "Layers kept in BF16",
           .help =
               "In Transformer Engine such a layer runs outside te.autocast. A change acts at the next step."},
-         {{std::string(kNoLayer), "none"}, {"first", "first"}, {"last", "last"}, {"first+last", "both"}}},
+         {{std::string(kNothing), "none"}, {"first", "first"}, {"last", "last"}, {"first+last", "both"}}},
     };
+    for (const live::GemmInputRow& row : live::kGemmInputs)
+        all.push_back({{.name = std::string(row.name),
+                        .label = std::string(row.label),
+                        .help = std::string(row.help) + std::string(live::kActsAtNextStep)},
+                       live::input_choices(std::string(kNothing))});
+    return all;
+}
+
+const std::vector<OptionSwitch>& all_switches() {
+    static const std::vector<OptionSwitch> kAll = make_switches();
     return kAll;
 }
 
@@ -52,7 +63,7 @@ std::string without(std::string_view options, std::string_view key) {
 
 std::string with(const std::string& options, std::string_view key, std::string_view value) {
     const std::string rest = without(options, key);
-    if (value == kNoLayer) return rest;
+    if (value == kNothing) return rest;
     return rest + (rest.empty() ? "" : ":") + std::string(key) + "=" + std::string(value);
 }
 

@@ -70,6 +70,13 @@ void add_arms(Params& p, std::vector<Row>& out) {
                 {"last", "last block"},
                 {"first+last", "both blocks"},
                 {"1.down", "1.down"}}));
+    std::string* const inputs[] = {&p.fprop_in, &p.dgrad_in, &p.wgrad_in};
+    for (std::size_t i = 0; i < live::kGemmInputs.size(); ++i) {
+        const live::GemmInputRow& row = live::kGemmInputs[i];
+        add(choice(
+            {.name = std::string(row.name), .label = std::string(row.label), .help = std::string(row.help)},
+            inputs[i], live::input_choices("recipe")));
+    }
     if_delayed(integer({.name = "history",
                         .label = "History",
                         .te_name = "amax_history_len",
@@ -123,6 +130,9 @@ std::string arm_b_text(const Params& p) {
         if (p.wide != "none") text += ":wide=" + p.wide;
     }
     if (p.act != "swiglu") text += ":act=" + p.act;
+    for (const auto& [key, value] :
+         {std::pair{"fprop_in", &p.fprop_in}, {"dgrad_in", &p.dgrad_in}, {"wgrad_in", &p.wgrad_in}})
+        if (*value != "recipe") text += fmt::format(":{}={}", key, *value);
     return recipe_text(parse_recipe(text, {}, "arm_b"));
 }
 

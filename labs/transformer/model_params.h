@@ -18,8 +18,9 @@ inline constexpr int kSteps = 600, kBlocks = 2;
 struct Params {
     std::string backend = "auto";                   // or "cpu", "cuda"
     std::string arm_a = "bf16", arm_b = "delayed";  // a recipe's name
-    // Options of arm B's recipe: scope, act, wide, history.
+    // Options of arm B's recipe: scope, act, wide, the operands of each GEMM ("recipe": as it says), history.
     std::string attention = "bf16", head = "bf16", act = "swiglu", wide = "none";
+    std::string fprop_in = "recipe", dgrad_in = "recipe", wgrad_in = "recipe";
     int history = 16;
     std::string task = "text";
     int batch = 8;  // sequences

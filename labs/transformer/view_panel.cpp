@@ -12,7 +12,8 @@ namespace {
 using ui::Context;
 
 constexpr std::array<std::string_view, 6> kFirst = {"backend", "arm_b", "attention", "head", "act", "task"};
-constexpr std::array<std::string_view, 6> kMore = {"arm_a", "wide", "history", "batch", "lr", "seed"};
+constexpr std::array<std::string_view, 9> kMore = {"arm_a",   "wide",  "fprop_in", "dgrad_in", "wgrad_in",
+                                                   "history", "batch", "lr",       "seed"};
 
 ui::Cell number_cell(double value, int decimals = 3) {
     if (!std::isfinite(value)) return {};
@@ -24,7 +25,7 @@ ui::Cell number_cell(double value, int decimals = 3) {
 void TransformerView::explore(Context& c, float width) {
     draw_rows(c, kFirst);
     align_button(c);
-    draw_rows(c, {}, kMore, "arm A, kept in BF16, history, training");
+    draw_rows(c, {}, kMore, "arm A, BF16, GEMMs, history, training");
     draw_waiting(c);
     ui::divider(c);
     numbers(c, width);

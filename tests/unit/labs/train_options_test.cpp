@@ -35,11 +35,16 @@ OptionSwitch option_named(const Params& params, const std::string& name) {
 }  // namespace
 
 TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
-    CHECK(offered(params_of("nvfp4")) == std::set<std::string>{"w2d", "rht", "target", "wide"});
-    CHECK(offered(params_of("nvfp4-te")) == std::set<std::string>{"w2d", "rht", "target", "wide"});
+    const std::set<std::string> inputs = {"fprop_in", "dgrad_in", "wgrad_in"};
+    const auto with_inputs = [&](std::set<std::string> more) {
+        more.insert(inputs.begin(), inputs.end());
+        return more;
+    };
+    CHECK(offered(params_of("nvfp4")) == with_inputs({"w2d", "rht", "target", "wide"}));
+    CHECK(offered(params_of("nvfp4-te")) == with_inputs({"w2d", "rht", "target", "wide"}));
     for (const char* recipe : {"mxfp4", "mxfp8", "delayed"})
-        CHECK(offered(params_of(recipe)) == std::set<std::string>{"wide"});
-    CHECK(offered(params_of("bf16")).empty());
+        CHECK(offered(params_of(recipe)) == with_inputs({"wide"}));
+    CHECK(offered(params_of("bf16")) == inputs);
     CHECK(offered(params_of("nvfp4", "w2d=7")).empty());  // not valid: its error says why
 }
 
@@ -71,6 +76,13 @@ TEST_CASE("every combination of L8's switches gives the recipe that they say, an
                         CHECK((recipe.target == Nvfp4Target::four) == (value("target") == "4"));
                         CHECK(recipe.wide.first == value("wide").starts_with("first"));
                         CHECK(recipe.wide.last == value("wide").ends_with("last"));
+                        for (const Gemm gemm : {Gemm::fprop, Gemm::dgrad, Gemm::wgrad}) {
+                            const GemmInput& input = recipe.inputs[static_cast<std::size_t>(gemm)];
+                            const std::string said = value(std::string(to_string(gemm)) + "_in");
+                            CHECK(input.given() == (said != "none"));
+                            if (input.given())
+                                CHECK((input.format ? input.format->name : input.recipe) == said);
+                        }
                     }
             }
 }
