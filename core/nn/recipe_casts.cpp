@@ -18,7 +18,8 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.margin,
             recipe.interval,
             static_cast<float>(max_finite(*plan.format)),
-            recipe.pow2};
+            recipe.pow2,
+            recipe.ema_decay};
 }
 
 // The sums are in 16 lanes, so that the compiler can vectorise and the order of the sums is fixed.
@@ -122,9 +123,12 @@ void RecipeCasts::set_margin(int margin) {
 }
 
 void RecipeCasts::set_algo(AmaxAlgo algo) {
-    recipe_.algo = algo;
+    recipe_.algo = algo, recipe_.amax_percentile = 0;
     for (State& s : states_)
-        for (Side& side : s.sides) side.delayed.set_algo(algo);
+        for (Side& side : s.sides) {
+            side.delayed.set_algo(algo);
+            if (side.delayed_scale) side.plan.amax_percentile = 0;
+        }
 }
 
 void RecipeCasts::restore_delayed(TensorId id, Along along, float scale, int scale_age,
@@ -170,6 +174,9 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
     side.cast.resize(in.rows, in.cols);
     const QuantizeResult result = quantize(side.plan, in.values, side.cast.values, request);
     if (first) note(id, side, in, result);
+    if (first && is_delayed(s, side))
+        side.scale_amax =
+            side.plan.amax_percentile > 0 ? scale_amax(side.plan, in.values) : result.stats.amax;
     if (first_of_all && id == watched_) watch(id, side, in);
     return side.cast;
 }
@@ -243,7 +250,7 @@ std::vector<TensorRecord> RecipeCasts::end_step() {
     records.reserve(states_.size());
     for (State& s : states_) {
         for (Side& side : s.sides)
-            if (side.casted && is_delayed(s, side)) side.delayed.update(side.record.amax);
+            if (side.casted && is_delayed(s, side)) side.delayed.update(side.scale_amax);
         Side &first = s.sides[0], &second = s.sides[1];
         if (!s.casted()) first.record = not_measured(first.plan);
         if (!first.casted && second.casted)  // dy of layer 1, which has no dgrad

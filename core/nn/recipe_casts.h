@@ -67,6 +67,7 @@ class RecipeCasts final : public GemmCasts<float> {
         DelayedScale delayed;
         bool delayed_scale = false, rotated = false;  // rotated: along the batch
         bool casted = false;                          // in this step
+        float scale_amax = 0;                         // of this step, for the delayed scale
         TensorRecord record;
         Matrix<float> cast;
     };

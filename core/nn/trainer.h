@@ -74,6 +74,9 @@ struct StepRecord {
     double loss = 0;      // before this step's update
     double accuracy = 0;  // classification only, else NaN
     double step_ms = 0;
+    // With Recipe::loss_scale: the scale of this step, and how many steps were left out so far, this one included.
+    float loss_scale = 0;
+    int skipped = 0;
     std::vector<TensorRecord> tensors;  // in the order of ModelPlan::tensors
 };
 struct NonFinite {

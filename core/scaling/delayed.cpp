@@ -22,14 +22,22 @@ float largest(const std::vector<float>& history) {
 
 }  // namespace
 
-DelayedScale::DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2)
-    : fp8_max_(fp8_max), algo_(algo), margin_(margin), interval_(interval), pow2_(pow2) {
+DelayedScale::DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2,
+                           float ema_decay)
+    : fp8_max_(fp8_max),
+      algo_(algo),
+      margin_(margin),
+      interval_(interval),
+      pow2_(pow2),
+      ema_decay_(ema_decay) {
     set_history(history);
 }
 
 void DelayedScale::update(float amax) {
     history_[0] = amax;
-    const float reduced = algo_ == AmaxAlgo::max ? largest(history_) : amax;
+    const float reduced = algo_ == AmaxAlgo::max   ? largest(history_)
+                          : algo_ == AmaxAlgo::ema ? ema_of(history_.data(), history_.size(), ema_decay_)
+                                                   : amax;
     std::rotate(history_.begin(), history_.begin() + 1, history_.end());
     history_[0] = 0;
     if (++scale_age_ < interval_) return;

@@ -2,7 +2,7 @@
 // pytorch/quantization.py):
 //   1. cast with the scale fixed at the end of the step before
 //   2. amax of the unscaled tensor into slot 0 of the history
-//   3. reduce the history: max of all slots, or slot 0
+//   3. reduce the history: max of all slots, or slot 0; or, which Transformer Engine does not have, ema_of()
 //   4. roll: the oldest, slot 1, drops out; slot 0 moves to the end and becomes 0
 //   5. scale = max * 2^-margin / amax; an amax of 0 or not finite keeps it, an overflow gives FLT_MAX
 #pragma once
@@ -17,7 +17,8 @@ namespace fp8lab {
 class DelayedScale {
   public:
     DelayedScale() = default;
-    DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false);
+    DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false,
+                 float ema_decay = 0);
     // The scale that this step's cast uses; 1 at the start.
     float scale() const { return scale_; }
     // The amax history, slot 0 first.
@@ -46,6 +47,7 @@ class DelayedScale {
     AmaxAlgo algo_ = AmaxAlgo::max;
     int margin_ = 0, interval_ = 1, scale_age_ = 0;
     bool pow2_ = false;
+    float ema_decay_ = 0;
 };
 
 // One step of `simulate`, which feeds a series of amaxes to a DelayedScale.

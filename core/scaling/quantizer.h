@@ -20,7 +20,8 @@ struct CastPlan {
     bool square_blocks = false;  // of weights: 128x128 instead of 1x128, 16x16 instead of 1x16
     bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
-    int margin = 0;  // FP32 scales: headroom above the amax in powers of two
+    double amax_percentile = 0;  // Recipe::amax_percentile; scales per tensor only
+    int margin = 0;              // FP32 scales: headroom above the amax in powers of two
     MxRule mx_rule = MxRule::up;
     Nvfp4Target target = Nvfp4Target::six;  // of block16
     Rounding rounding = Rounding::nearest;
@@ -38,6 +39,10 @@ CastPlan cast_plan(const Recipe& recipe, TensorClass tensor, int layer, int laye
 enum class Along { cols, rows };
 // The product that reads a tensor along it: x (batch, in) and w (out, in) fprop along columns, dy (batch, out) dgrad.
 Gemm gemm_of(TensorClass tensor, Along along);
+
+// What a scale per tensor is computed from: the amax, or the plan's percentile of |x| by the nearest rank, the
+// ceil(p/100 n)-th smallest; |NaN| counts as above all.
+float scale_amax(const CastPlan& plan, std::span<const float> values);
 
 struct QuantizeRequest {
     std::size_t rows = 0, cols = 0;

@@ -76,7 +76,9 @@ Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm) {
     out.base = row.base;
     out.fwd = row.fwd, out.bwd = row.bwd;
     out.granularity = row.granularity, out.scale = row.scale;
-    out.history = row.history, out.algo = row.algo, out.margin = row.margin, out.interval = row.interval;
+    out.history = row.history, out.algo = row.algo;
+    out.ema_decay = row.ema_decay, out.amax_percentile = row.amax_percentile;
+    out.margin = row.margin, out.interval = row.interval;
     out.pow2 = row.pow2, out.mx_rule = row.mx_rule, out.round = row.round, out.round_bwd = row.round_bwd;
     out.overflow = row.overflow, out.square_weights = row.square_weights;
     out.rht = row.rht, out.rht_bf16 = row.rht_bf16, out.target = row.target;
@@ -117,6 +119,17 @@ std::string recipe_label(std::string_view text) {
     return std::string(text);
 }
 
+namespace {
+
+// Options that have an effect only beside another one.
+void check_together(const Recipe& recipe, std::string_view where) {
+    if (recipe.growth_interval > 0 && recipe.loss_scale == 0)
+        throw usage_error(std::string(where), "recipe " + std::string(recipe.base) +
+                                                  ": growth_interval has no effect without loss_scale");
+}
+
+}  // namespace
+
 Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults, std::string_view where) {
     const std::vector<std::string_view> parts = split(text, ':');
     Recipe recipe = find_recipe(parts[0], where);
@@ -133,6 +146,7 @@ Recipe parse_recipe(std::string_view text, const RecipeDefaults& defaults, std::
                                                       std::string(name) + " is given twice");
         set_option(recipe, parts[i], where);
     }
+    check_together(recipe, where);
     recipe.name = text;
     return recipe;
 }

@@ -25,9 +25,8 @@ namespace fp8lab {
 //             16x16, of w (square_weights)       E4M3, FP32 on top               none: emulated
 enum class Granularity { tensor, row, block128, block32, block16 };
 enum class ScaleSource { none, current, delayed };
-// What one amax is made of the history: its largest, its newest, an exponential moving average of the amaxes, or a
-// percentile of |x| instead of the largest |x| (then the history's largest). Texts: max, most_recent, ema0.9, p99.99.
-enum class AmaxAlgo { max, most_recent, ema, percentile };
+// What one amax is made of the history: the largest, the newest, or an exponential moving average.
+enum class AmaxAlgo { max, most_recent, ema };
 enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, EVEN
 // What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
 // the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
@@ -82,9 +81,10 @@ struct Recipe {
     ScaleSource scale = ScaleSource::none;
     int history = 16;  // 1..4096, Transformer Engine's amax_history_len
     AmaxAlgo algo = AmaxAlgo::max;
-    double ema_decay = 0;  // of algo ema, 0 to 1
-    double amax_percentile =
-        0;  // in percent, of |x|; 0: the amax itself. Text: algo=p99.99 of delayed, amax=p99.99 of current
+    float ema_decay = 0;  // of AmaxAlgo::ema, 0 < d < 1: ema = d ema + (1 - d) amax. Text: algo=ema0.9
+    // What stands for the amax: the smallest |x| that so many percent of the elements do not exceed. 0: the amax itself.
+    // Texts: algo=p99.99 of delayed scaling (then the largest of the history), amax=p99.99 of current scaling.
+    double amax_percentile = 0;
     int margin = 0;     // -8..16, an exponent of two: FP32 scale = max * 2^-margin / amax
     int interval = 1;   // the scale is computed every N-th step; the history rolls every step
     bool pow2 = false;  // scale rounded down to a power of two
@@ -105,9 +105,9 @@ struct Recipe {
     std::array<GemmInput, 3> inputs = {};  // by Gemm; texts: fprop_in, dgrad_in, wgrad_in
     // Where the casts along rows and along columns differ: the second one is of the codes of the first, not of the tensor.
     bool columns_from_rowwise = false;  // text: colsrc=rowwise
-    // Loss scaling as PyTorch's GradScaler: dy is multiplied by it, dW divided. 0: none.
-    double loss_scale = 0;
-    int growth_interval = 0;  // finite steps after which it doubles; 0: it stays
+    // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
+    float loss_scale = 0;     // the first one
+    int growth_interval = 0;  // steps without an Inf or NaN after which it doubles; 0: it stays
     // How AdamW's moments of matrices are stored. nullptr: FP32.
     const FormatInfo *m = nullptr, *v = nullptr;
     bool moment_tensor_scale = false;  // of 8 bits: one FP32 scale a tensor, not one a block of 128

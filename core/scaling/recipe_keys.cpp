@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/units.h"
+
 namespace fp8lab {
 namespace {
 
@@ -61,6 +63,52 @@ bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block3
 // The recipes of FP6, FP4 and INT8 are named after their format.
 bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
 bool chooses_no_formats(const Recipe& r) { return !chooses_formats(r); }
+
+bool has_current_scale_per_tensor(const Recipe& r) {
+    return r.scale == ScaleSource::current && r.granularity == Granularity::tensor;
+}
+
+// All of the text is a number between the limits, which it may not be.
+template <class T>
+bool read_between(std::string_view text, T above, T below, T& value) {
+    T read = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), read);
+    if (problem != std::errc{} || end != text.data() + text.size() || !(read > above && read < below))
+        return false;
+    value = read;
+    return true;
+}
+
+bool set_amax(Recipe& recipe, std::string_view text) {
+    if (text == "max") return recipe.amax_percentile = 0, true;
+    return text.starts_with('p') && read_between(text.substr(1), 0.0, 100.0, recipe.amax_percentile);
+}
+std::string amax_text(const Recipe& recipe) {
+    return recipe.amax_percentile > 0 ? "p" + shortest(recipe.amax_percentile) : "max";
+}
+
+bool set_algo(Recipe& recipe, std::string_view text) {
+    Recipe read = recipe;
+    read.algo = AmaxAlgo::max, read.ema_decay = 0, read.amax_percentile = 0;
+    if (text == "most_recent") {
+        read.algo = AmaxAlgo::most_recent;
+    } else if (text.starts_with("ema")) {
+        read.algo = AmaxAlgo::ema;
+        if (!read_between(text.substr(3), 0.0F, 1.0F, read.ema_decay)) return false;
+    } else if (!set_amax(read, text)) {
+        return false;
+    }
+    recipe = std::move(read);
+    return true;
+}
+std::string algo_text(const Recipe& recipe) {
+    if (recipe.algo == AmaxAlgo::ema) return "ema" + shortest(recipe.ema_decay);
+    return recipe.algo == AmaxAlgo::most_recent ? "most_recent" : amax_text(recipe);
+}
+
+bool set_loss_scale(Recipe& recipe, std::string_view text) {
+    return read_between(text, 0.0F, std::numeric_limits<float>::infinity(), recipe.loss_scale);
+}
 
 std::string wide_text(const Recipe& recipe) {
     std::string text;
@@ -156,9 +204,9 @@ Keys scale_keys() {
         if (format.specials != Specials::scale) elements.emplace_back(format.name, &format);
     return {
         integer("history", &Recipe::history, 1, 4096, is_delayed),
-        choice("algo", &Recipe::algo, {{"max", AmaxAlgo::max}, {"most_recent", AmaxAlgo::most_recent}},
-               is_delayed),
+        {"algo", "max|most_recent|ema0..1|p0..100", is_delayed, set_algo, algo_text},
         integer("margin", &Recipe::margin, -8, 16, has_fp32_scale),
+        {"amax", "max|p0..100", has_current_scale_per_tensor, set_amax, amax_text},
         integer("interval", &Recipe::interval, 1, std::numeric_limits<int>::max(), is_delayed),
         choice("fwd", &Recipe::fwd, elements, chooses_formats),
         choice("bwd", &Recipe::bwd, elements, chooses_formats),
@@ -192,6 +240,9 @@ Keys model_keys() {
                 {"head", CastScope::head},
                 {"all", CastScope::all}},
                casts_to_8_bits_or_less),
+        {"loss_scale", ">0", always, set_loss_scale,
+         [](const Recipe& r) { return r.loss_scale > 0 ? shortest(r.loss_scale) : std::string(); }},
+        integer("growth_interval", &Recipe::growth_interval, 0, std::numeric_limits<int>::max(), always),
         choice("act", &Recipe::act,
                {{"swiglu", SwigluForm::plain}, {"smooth", SwigluForm::smooth}, {"clamp", SwigluForm::clamp}},
                always),

@@ -2,10 +2,13 @@
 // of our options it expresses. Whatever a call has no placeholder for, it cannot express. A text that starts with
 // '#' is a comment and is kept as it is. tests/unit/scaling/te_signatures.json lists the names and values that
 // Transformer Engine takes; a test holds every code to it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
 
+#include "core/base/units.h"
 #include "core/scaling/recipe.h"
 
 namespace fp8lab {
@@ -64,9 +67,12 @@ constexpr std::array kPlaceholders = {
                 [](Recipe& r, const Recipe& p) { r.history = p.history; }},
     Placeholder{"{margin}", [](const Recipe& r) { return std::to_string(r.margin); },
                 [](Recipe& r, const Recipe& p) { r.margin = p.margin; }},
-    Placeholder{"{algo}",
-                [](const Recipe& r) { return std::string(r.algo == AmaxAlgo::max ? "max" : "most_recent"); },
-                [](Recipe& r, const Recipe& p) { r.algo = p.algo; }},
+    Placeholder{
+        "{algo}",
+        [](const Recipe& r) { return std::string(r.algo == AmaxAlgo::most_recent ? "most_recent" : "max"); },
+        [](Recipe& r, const Recipe& p) {
+            if (r.algo != AmaxAlgo::ema) r.algo = p.algo;
+        }},
     // The field use_power_2_scales has no effect on te.Linear: QParams were made from the variable before.
     Placeholder{"{pow2}",
                 [](const Recipe& r) {
@@ -123,6 +129,12 @@ std::string transformer_engine_code(const Recipe& recipe) {
         const std::string text = recipe_text(only);
         call += "  # run layers " + text.substr(text.rfind('=') + 1) + " outside te.autocast";
         rest.wide = {};
+    }
+    if (recipe.loss_scale > 0) {  // PyTorch's part
+        call += fmt::format("  # with torch.amp.GradScaler(init_scale={}, growth_interval={})",
+                            shortest(recipe.loss_scale),
+                            recipe.growth_interval > 0 ? std::to_string(recipe.growth_interval) : "10**9");
+        rest.loss_scale = 0, rest.growth_interval = 0;
     }
     const std::string text = recipe_text(rest);
     if (text.size() <= recipe.base.size()) return call;

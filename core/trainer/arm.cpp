@@ -32,6 +32,7 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
       moments_(plan().parameters.size()) {
     for (std::size_t i = 0; i < moments_.size(); ++i)
         if (plan().parameters[i].operand) weights_.push_back(i);
+    scaler_.set_recipe(recipe);
     model_->initialise(spec.seed);
     if (!stores_fp32()) use_storage_scales(scales_for_weights());
 }
@@ -39,6 +40,7 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
 void Arm::set_recipe(const Recipe& recipe) {
     const bool stored_fp32 = stores_fp32();
     casts_.set_recipe(recipe);
+    scaler_.set_recipe(recipe);
     if (stored_fp32 == stores_fp32()) return;
     use_storage_scales(stores_fp32() ? std::vector<float>{} : scales_for_weights());
 }
@@ -84,16 +86,21 @@ void Arm::compute_gradients(const Batch& batch, int step, std::optional<TensorId
     const auto start = std::chrono::steady_clock::now();
     casts_.begin_step(step, watched);
     loss_ = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
+    scaler_.scale(dy_.values);
     if (std::isfinite(loss_.loss)) model_->backward(dy_, casts_);
     gradients_ms_ = milliseconds_since(start);
 }
 
 void Arm::update(int step, double lr) {
     const auto start = std::chrono::steady_clock::now();
-    const bool loss_is_finite = std::isfinite(loss_.loss), alive = loss_is_finite && apply_update(step, lr);
+    const bool loss_is_finite = std::isfinite(loss_.loss);
+    const float loss_scale = scaler_.state().scale;
+    const bool skipped = loss_is_finite && !scaler_.unscale(gradients());
+    const bool alive = loss_is_finite && (skipped || apply_update(step - scaler_.state().skipped, step, lr));
     if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
     StepRecord record{
         .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
+    if (scaler_.is_on()) record.loss_scale = loss_scale, record.skipped = scaler_.state().skipped;
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
     if (auto view = casts_.watched()) watched_ = std::move(view);
@@ -101,16 +108,18 @@ void Arm::update(int step, double lr) {
     records_.push_back(std::move(record));
 }
 
-bool Arm::apply_update(int step, double lr) {
-    const OptimizerStep how{spec_.optimizer, lr,          spec_.weight_decay, step,
+std::vector<std::span<float>> Arm::gradients() const {
+    std::vector<std::span<float>> out;
+    for (const Parameter<float>& p : model_->parameters()) out.push_back(p.gradient);
+    return out;
+}
+
+bool Arm::apply_update(int updates, int step, double lr) {
+    const OptimizerStep how{spec_.optimizer, lr,          spec_.weight_decay, updates,
                             spec_.beta1,     spec_.beta2, spec_.eps};
     bool finite = true;
     const auto parameters = model_->parameters();
-    if (spec_.clip > 0) {
-        std::vector<std::span<float>> gradients;
-        for (const Parameter<float>& p : parameters) gradients.push_back(p.gradient);
-        limit_norm(gradients, spec_.clip);
-    }
+    if (spec_.clip > 0) limit_norm(gradients(), spec_.clip);
     for (std::size_t i = 0; i < parameters.size(); ++i)
         finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     model_->after_update();

@@ -12,6 +12,7 @@
 #include "core/nn/recipe_casts.h"
 #include "core/nn/tasks.h"
 #include "core/trainer/checkpoint.h"
+#include "core/trainer/loss_scaler.h"
 
 namespace fp8lab {
 
@@ -43,7 +44,9 @@ class Arm {
     void restore(const ArmCheckpoint& checkpoint);
 
   private:
-    bool apply_update(int step, double lr);
+    // `updates` before this one, which AdamW counts; less than `step` where steps were skipped.
+    bool apply_update(int updates, int step, double lr);
+    std::vector<std::span<float>> gradients() const;
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
     std::vector<float> scales_for_weights() const;  // scales for the present weights, one per GEMM weight
     void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: FP32 weights
@@ -59,6 +62,7 @@ class Arm {
     std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
+    LossScaler scaler_;
     LossValue loss_;  // of the first half
     double gradients_ms_ = 0;
     std::vector<StepRecord> records_;

@@ -22,6 +22,7 @@ ArmCheckpoint Arm::checkpoint() const {
             if (split) checkpoint.scales.back().gemm = gemm_of(plan().tensor(id).tensor, along);
         }
     }
+    if (scaler_.is_on() || scaler_.state().skipped > 0) checkpoint.scaler = scaler_.state();
     return checkpoint;
 }
 
@@ -36,6 +37,7 @@ void Arm::restore(const ArmCheckpoint& checkpoint) {
             if (const auto scale = checkpoint.parameters[i].storage_scale) stored.push_back(*scale);
         use_storage_scales(stored.size() == weights_.size() ? stored : scales_for_weights());
     }
+    if (checkpoint.scaler) scaler_.restore(*checkpoint.scaler);
     for (const ScaleCheckpoint& s : checkpoint.scales)
         for (const Along along : {Along::cols, Along::rows})
             if (!s.gemm || *s.gemm == gemm_of(plan().tensor(s.id).tensor, along))

@@ -79,6 +79,18 @@ class Source {
             id, *scale, static_cast<int>(std::min(*age, kLongestRun)), read_safetensor(file_, *history), {}};
     }
 
+    std::optional<LossScalerState> loss_scaler() const {
+        constexpr float kMost = 1e9F;  // steps
+        if (!find("loss_scale")) return std::nullopt;
+        std::vector<float> values;
+        read("loss_scale", {3}, values);
+        const bool counts = std::ranges::all_of(
+            std::span(values).last(2), [](float v) { return v >= 0 && v <= kMost && v == std::floor(v); });
+        if (!(values[0] > 0) || !std::isfinite(values[0]) || !counts)
+            throw input_error(where_, "tensor 'loss_scale' is not a scale above 0 and two counts");
+        return LossScalerState{values[0], static_cast<int>(values[1]), static_cast<int>(values[2])};
+    }
+
   private:
     static std::size_t count(const SafeTensorInfo& tensor) {
         return elements_in(tensor.dtype, tensor.end - tensor.begin);
@@ -193,6 +205,8 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
         put("scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
         put("history." + name, {s.history.size()}, s.history);
     }
+    if (const auto& s = arm.scaler)
+        put("loss_scale", {3}, {s->scale, static_cast<float>(s->good), static_cast<float>(s->skipped)});
     return file;
 }
 
@@ -226,6 +240,7 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
                 scale->gemm = gemm;
                 arm.scales.push_back(std::move(*scale));
             }
+    arm.scaler = source.loss_scaler();
     return {std::move(arm), said.step};
 }
 

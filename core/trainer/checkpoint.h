@@ -3,7 +3,7 @@
 //
 // Tensors in the file, by the names of the ModelPlan: w1 b1 (parameters), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
 // scale_age.x1 history.x1 (delayed scaling, slot 0 first; scale.x1.fprop ... where the GEMMs have casts of their own, which a
-// key without GEMM fills both), storage_scale.w1 (master=none). Metadata: format "fp8lab-checkpoint-1",
+// key without GEMM fills both), storage_scale.w1 (master=none), loss_scale (3: the scale, steps since it changed, steps skipped). Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
@@ -17,6 +17,7 @@
 #include "core/nn/optimizer.h"
 #include "core/nn/trainer.h"
 #include "core/tensors/safetensors.h"
+#include "core/trainer/loss_scaler.h"
 
 namespace fp8lab {
 
@@ -38,6 +39,7 @@ struct ArmCheckpoint {
         {};  // of the run that saved it, as command_line() says; may be empty in a file
     std::vector<ParameterCheckpoint> parameters;  // in the order of ModelPlan::parameters
     std::vector<ScaleCheckpoint> scales;          // of the tensors with delayed scales
+    std::optional<LossScalerState> scaler = {};   // with a loss scale, or steps that were skipped with one
 };
 
 SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_done);

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/rng.h"
 
 using namespace fp8lab;
 
@@ -27,6 +29,43 @@ Amaxes scales_used(const Amaxes& amax, const SimulateSpec& s) {
 }
 
 }  // namespace
+
+TEST_CASE("an average of the history is that of the recurrence over its newest amaxes") {
+    Rng rng(3);
+    for (const int length : {1, 2, 5, 16, 1024})
+        for (const float decay : {0.1F, 0.5F, 0.9F, 0.99F}) {
+            DelayedScale scale(length, AmaxAlgo::ema, 0, 1, 448, false, decay);
+            std::vector<float> amaxes;
+            for (int step = 0; step < 40; ++step) {
+                amaxes.push_back(std::fabs(rng.normal()) + 0.01F);
+                scale.update(amaxes.back());
+                const std::size_t held = std::min(amaxes.size(), static_cast<std::size_t>(length));
+                double ema = static_cast<double>(amaxes[amaxes.size() - held]);
+                for (std::size_t i = amaxes.size() - held + 1; i < amaxes.size(); ++i)
+                    ema = static_cast<double>(decay) * ema +
+                          (1 - static_cast<double>(decay)) * static_cast<double>(amaxes[i]);
+                CHECK(static_cast<double>(scale.scale()) == doctest::Approx(448 / ema).epsilon(1e-5));
+            }
+        }
+}
+
+TEST_CASE(
+    "an average keeps the scale while the history has a NaN or an Inf, and passes over steps of zeros") {
+    for (const float bad : {NAN, INFINITY}) {
+        DelayedScale scale(3, AmaxAlgo::ema, 0, 1, 448, false, 0.5F);
+        scale.update(2);
+        CHECK(scale.scale() == 224);
+        for (const float amax : {bad, 1.0F}) {
+            scale.update(amax);
+            CHECK(scale.scale() == 224);
+        }
+        scale.update(1);  // it has rolled out
+        scale.update(1);
+        CHECK(scale.scale() == 448);
+        scale.update(0);
+        CHECK(scale.scale() == 448);
+    }
+}
 
 TEST_CASE("a spike under history 4 follows the published trace row by row") {
     struct Row {

@@ -146,6 +146,28 @@ TEST_CASE("a given tensor scale is used, without one the tensor's own amax decid
     CHECK(run("current", {kNan, 2, 1, 0}, {.rows = 1, .cols = 4}).result.scale == 224);  // fmaxf ignores NaN
 }
 
+TEST_CASE("a percentile of |x| is the one by nearest rank, and the scale is made of it") {
+    for (const std::size_t n : {1, 2, 7, 100, 1000, 70001})
+        for (const double p : {50.0, 99.0, 99.9, 99.99}) {
+            const Values x = normal(n, 5);
+            CastPlan plan = cast_plan(parse_recipe("current:amax=p" + std::to_string(p)), TensorClass::x);
+            Values sizes = x;
+            for (float& v : sizes) v = std::fabs(v);
+            std::ranges::sort(sizes);
+            // The smallest value that so many percent of all do not exceed.
+            std::size_t at = 0;
+            while (static_cast<double>(at + 1) * 100 < p * static_cast<double>(n) * (1 - 1e-12)) ++at;
+            CHECK(scale_amax(plan, x) == sizes[at]);
+            const Quantized q =
+                run(("current:amax=p" + std::to_string(p)).c_str(), x, {.rows = 1, .cols = n});
+            CHECK(q.result.scale == 448 / sizes[at]);
+            CHECK(q.result.stats.amax == sizes.back());  // the record still tells the amax
+        }
+    // NaN is above all, so that a tensor with one gets no scale from the rest of it.
+    const Values bad = {1, 2, kNan, 3};
+    CHECK(scale_amax(cast_plan(parse_recipe("current:amax=p99"), TensorClass::x), bad) == kInf);
+}
+
 TEST_CASE("the statistics of a cast, counted by hand") {
     // scale 1, e4m3: 2^-10 is a tie that goes to 0, 464 stays, above it saturates.
     const float above = std::nextafter(464.0F, kInf);

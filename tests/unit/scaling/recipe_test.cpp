@@ -170,7 +170,7 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
     CHECK(why_refused("mxfp4:hist=3") ==
           "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
           "round_bwd=nearest|stochastic round_update=nearest|stochastic scope=linears|attn|head|all "
-          "act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
+          "loss_scale=>0 growth_interval=>=0 act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
           "overflow=saturate|nonsaturate "
           "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 colsrc=original|rowwise fast_accum=fprop|all|none "
           "fprop_in=fp32|bf16|RECIPE dgrad_in=fp32|bf16|RECIPE wgrad_in=fp32|bf16|RECIPE");
@@ -190,7 +190,18 @@ TEST_CASE("a bad value lists the valid ones") {
     CHECK(why_refused("delayed:margin=17").ends_with("is not a value of margin; valid: -8..16"));
     CHECK(why_refused("delayed:margin=-9").ends_with("is not a value of margin; valid: -8..16"));
     CHECK(why_refused("delayed:interval=0").ends_with("is not a value of interval; valid: >=1"));
-    CHECK(why_refused("delayed:algo=min").ends_with("is not a value of algo; valid: max|most_recent"));
+    CHECK(why_refused("delayed:algo=min")
+              .ends_with("is not a value of algo; valid: max|most_recent|ema0..1|p0..100"));
+    for (const char* bad :
+         {"ema", "ema0", "ema1", "ema0.9x", "emanan", "ema-1", "p", "p0", "p100", "pnan", "p-1", "p1e3"})
+        CHECK(why_refused("delayed:algo=" + std::string(bad))
+                  .ends_with("is not a value of algo; valid: max|most_recent|ema0..1|p0..100"));
+    CHECK(why_refused("current:amax=ema0.9").ends_with("is not a value of amax; valid: max|p0..100"));
+    for (const char* bad : {"0", "-1", "inf", "nan", "1e39", ""})
+        CHECK(why_refused("bf16:loss_scale=" + std::string(bad))
+                  .ends_with("is not a value of loss_scale; valid: >0"));
+    CHECK(why_refused("bf16:growth_interval=20") ==
+          "recipe bf16: growth_interval has no effect without loss_scale");
     CHECK(why_refused("mxfp8:mxrule=ceil").ends_with("is not a value of mxrule; valid: up|floor|even"));
     CHECK(why_refused("current:round=up").ends_with("is not a value of round; valid: nearest|stochastic"));
     CHECK(why_refused("current:fwd=e8m0").find("e8m0;") == std::string::npos);  // a scale, not an element
@@ -199,12 +210,14 @@ TEST_CASE("a bad value lists the valid ones") {
 
 TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
     for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
-    for (const char* text : {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic",
-                             "block128:pow2=0", "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
-                             "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16",
-                             "bf16:wgrad=bf16", "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11",
-                             "nvfp4-te:rht=0:target=4", "nvfp4-te:rht=bf16", "nvfp4:rht=bf16",
-                             "delayed:wide=last", "int8:overflow=nonsaturate:fast_accum=none"})
+    for (const char* text :
+         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
+          "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
+          "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16", "bf16:wgrad=bf16",
+          "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11", "nvfp4-te:rht=0:target=4",
+          "nvfp4-te:rht=bf16", "nvfp4:rht=bf16", "delayed:wide=last", "delayed:history=64:algo=ema0.9",
+          "delayed:algo=p99.99", "current:amax=p99.5", "unscaled:loss_scale=65536:growth_interval=2000",
+          "fp32:loss_scale=0.1", "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
     CHECK(recipe_text(parse_recipe("nvfp4:wide=11+last+2+first:target=6")) == "nvfp4:wide=first+last+2+11");

@@ -38,7 +38,11 @@ std::vector<std::string> options_of(const Recipe& recipe) {
         } else if (valid.find('|') != valid.npos) {
             std::istringstream values(valid);
             for (std::string value; std::getline(values, value, '|');)
-                out.push_back(key + "=" + (value == "RECIPE" ? "mxfp8" : value));
+                out.push_back(key + "=" +
+                              (value == "RECIPE"    ? "mxfp8"
+                               : value == "ema0..1" ? "ema0.9"
+                               : value == "p0..100" ? "p99.99"
+                                                    : value));
         } else {  // "1-4096", "-8..16", ">=1"
             for (const char* value : {"1", "2", "16", "-8", "4096"}) try {
                     parse_recipe(std::string(recipe.base) + ":" + key + "=" + value);
@@ -79,7 +83,8 @@ TEST_CASE("Transformer Engine takes the code of every recipe with every option a
             }
         }
     }
-    for (const char* key : {"history", "margin", "fwd", "pow2", "rht", "target", "scope", "wide"})
+    for (const char* key :
+         {"history", "algo", "amax", "margin", "fwd", "pow2", "rht", "target", "scope", "wide", "loss_scale"})
         CHECK(keys.contains(key));
     CHECK(codes > 1000);
 }
