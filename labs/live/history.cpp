@@ -55,6 +55,7 @@ void append(ArmTrack& arm, const StepRecord& record) {
     arm.mean.push(tail_mean(finite, kMeanSteps));
     arm.accuracy.push(record.accuracy);
     arm.step_ms.push(record.step_ms);
+    arm.loss_scale = record.loss_scale, arm.skipped = record.skipped;
     for (std::size_t i = 0; i < std::min(arm.tensors.size(), record.tensors.size()); ++i) {
         append(arm.tensors[i], record.tensors[i], record.step);
     }

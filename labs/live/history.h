@@ -83,6 +83,8 @@ struct ArmTrack {
     Growing step_ms;
     Growing gap_pct;                   // tail loss against the first arm's, percent; empty in the first arm
     std::vector<TensorTrack> tensors;  // as in StepRecord
+    float loss_scale = 0;  // of the newest step; 0: the recipe has none
+    int skipped = 0;       // steps that the loss scaler left out
     std::optional<NonFinite> stopped;
     std::optional<TensorView> watched;  // the newest
     std::vector<float> decision;        // the newest; empty unless the task is spiral

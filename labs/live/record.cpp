@@ -29,6 +29,7 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
                  {"provenance", to_string(arm.provenance)},
                  {"loss", array_of(arm.loss.values())},
                  {"tensors", Json::object()}};
+    if (arm.loss_scale > 0) json["loss_scale"] = arm.loss_scale, json["skipped"] = arm.skipped;
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     for (const TensorTrack& track : arm.tensors) {
         if (!track.applies()) continue;
@@ -108,6 +109,10 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
         arm.records[i].step = static_cast<int>(i);
         arm.records[i].loss = loss[i].is_null() ? kMissing : loss[i].get<double>();
         arm.records[i].accuracy = kMissing;
+    }
+    if (json.contains("loss_scale") && !arm.records.empty()) {
+        arm.records.back().loss_scale = json.at("loss_scale").get<float>();
+        arm.records.back().skipped = step_from(json.at("skipped"));
     }
     for (const OperandSpec& tensor : model_plan(spec).tensors) {
         const auto series = tensor_series(json.at("tensors"), tensor.name, loss.size());

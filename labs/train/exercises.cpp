@@ -160,13 +160,41 @@ Verdict two_of_three(const Trail& trail, const Prediction*) {
                        {"the loss at most 1.5 % above BF16", {percent(gap)}, finished(now) && gap <= 1.5}}};
 }
 
+// Both runs have a scaler that grows; one saturates, where no Inf ever stops it.
+Verdict loss_scaler(const Trail& trail, const Prediction*) {
+    constexpr double kEndless = 0x1p100, kClose = 10;
+    const State *grown = nullptr, *settled = nullptr;
+    for (const Step& step : trail.steps) {
+        const State& s = step.after;
+        if (!finished(s)) continue;
+        const bool saturates = s.text("overflow") == "saturate";
+        if (saturates && s.number("loss_scale_b") > kEndless && s.number("skipped_b") == 0) grown = &s;
+        if (!saturates && s.number("skipped_b") > 0 && s.number("gap_b_pct") <= kClose) settled = &s;
+    }
+    const bool fair = grown && settled && changed(*grown, *settled) == std::vector<std::string>{"overflow"};
+    const auto told = [](const State* state) {
+        return state ? fmt::format("2^{:.0f}, {} skipped, {}", std::log2(state->number("loss_scale_b")),
+                                   state->number("skipped_b"), percent(state->number("gap_b_pct")))
+                     : std::string("no such run");
+    };
+    return {.conditions = {{"2,000 steps, saturating: the scale above 2^100, no step skipped",
+                            {told(grown)},
+                            grown != nullptr},
+                           {"2,000 steps, Inf or NaN: steps skipped, at most 10 % above BF16",
+                            {told(settled)},
+                            settled != nullptr},
+                           {"no other setting differs between the two runs", {}, fair}}};
+}
+
 }  // namespace
 
 std::span<const NamedJudge> TrainLab::judges() const {
-    static constexpr std::array kJudges = {NamedJudge{"twins", twins}, NamedJudge{"curve_lies", curve_lies},
+    static constexpr std::array kJudges = {NamedJudge{"twins", twins},
+                                           NamedJudge{"curve_lies", curve_lies},
                                            NamedJudge{"one_control", one_control},
                                            NamedJudge{"without_master_weights", without_master_weights},
-                                           NamedJudge{"two_of_three", two_of_three}};
+                                           NamedJudge{"two_of_three", two_of_three},
+                                           NamedJudge{"loss_scaler", loss_scaler}};
     return kJudges;
 }
 

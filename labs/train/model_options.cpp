@@ -36,6 +36,23 @@ std::vector<OptionSwitch> make_switches() {
           .help =
               "In Transformer Engine such a layer runs outside te.autocast. A change acts at the next step."},
          {{std::string(kNothing), "none"}, {"first", "first"}, {"last", "last"}, {"first+last", "both"}}},
+        {{.name = "amax",
+          .label = "Amax of current scaling",
+          .help = "max: the largest |x|. A percentile: what so many percent of the elements do not exceed; "
+                  "those above saturate. A change acts at the next step."},
+         {{"max", "max"}, {"p99.99", "99.99 %"}, {"p99.9", "99.9 %"}, {"p99", "99 %"}}},
+        {{.name = "loss_scale",
+          .label = "Loss scale",
+          .help = "As torch.amp.GradScaler: dy is multiplied, weight gradients are divided; a step with an "
+                  "Inf or NaN among them is left out and halves the scale. A change acts at the next step."},
+         {{std::string(kNothing), "none"}, {"256", "2^8"}, {"65536", "2^16"}}},
+        {{.name = "growth_interval",
+          .label = "Loss scale doubles",
+          .te_name = "growth_interval",
+          .help =
+              "After so many steps in a row without an Inf or NaN. GradScaler’s default is 2000. A change "
+              "acts at the next step."},
+         {{"0", "never"}, {"20", "20 steps"}, {"2000", "2000 steps"}}},
     };
     for (const live::GemmInputRow& row : live::kGemmInputs)
         all.push_back({{.name = std::string(row.name),
@@ -82,7 +99,8 @@ std::vector<OptionSwitch> option_switches(const Params& params) {
     std::vector<OptionSwitch> out;
     if (!recipe_with(params, params.options)) return out;
     for (const OptionSwitch& option : all_switches())
-        if (recipe_with(params, option.info.name + "=" + option.choices.back().id)) out.push_back(option);
+        if (recipe_with(params, with(params.options, option.info.name, option.choices.back().id)))
+            out.push_back(option);
     return out;
 }
 
@@ -95,6 +113,8 @@ std::string chosen_option(const Params& params, const OptionSwitch& option) {
 }
 
 std::string options_with(const Params& params, const OptionSwitch& option, std::string_view choice) {
+    if (option.info.name == "loss_scale" && choice == kNothing)  // alone it has no effect
+        return without(without(params.options, "growth_interval"), option.info.name);
     const std::string plain = without(params.options, option.info.name),
                       named = with(params.options, option.info.name, choice);
     return recipe_with(params, plain) == recipe_with(params, named) ? plain : named;

@@ -126,6 +126,10 @@ std::vector<Metric> TrainLab::metrics() const {
         if (i > 0) list.number("gap_" + arm + "_pct", gap_pct(history_, i), "%");
         if (!track.decision.empty()) list.number("accuracy_" + arm, track.accuracy.last());
         list.stopped("stopped_" + arm, track);
+        if (track.loss_scale > 0) {
+            list.number("loss_scale_" + arm, double{track.loss_scale});
+            list.number("skipped_" + arm, track.skipped);
+        }
         list.word("provenance_" + arm, std::string(to_string(track.provenance)));
         list.number("step_ms_" + arm, ms_per_step(i), "ms");
         add_cost(list, history_, i);
@@ -150,8 +154,8 @@ std::vector<std::string> TrainLab::metric_names() const {
     for (std::size_t i = 0; i < now.arms.size(); ++i) {
         const std::string arm(1, "abc"[i]);
         add_names(out,
-                  {"loss_{}", "gap_{}_pct", "stopped_{}", "provenance_{}", "step_ms_{}", "step_q1_ms_{}",
-                   "memory_{}", "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
+                  {"loss_{}", "gap_{}_pct", "stopped_{}", "loss_scale_{}", "skipped_{}", "provenance_{}",
+                   "step_ms_{}", "step_q1_ms_{}", "memory_{}", "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
                   arm);
         if (now.task == TaskKind::spiral) add_names(out, {"accuracy_{}"}, arm);
     }

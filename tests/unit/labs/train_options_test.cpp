@@ -35,7 +35,7 @@ OptionSwitch option_named(const Params& params, const std::string& name) {
 }  // namespace
 
 TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
-    const std::set<std::string> inputs = {"fprop_in", "dgrad_in", "wgrad_in"};
+    const std::set<std::string> inputs = {"loss_scale", "fprop_in", "dgrad_in", "wgrad_in"};
     const auto with_inputs = [&](std::set<std::string> more) {
         more.insert(inputs.begin(), inputs.end());
         return more;
@@ -45,6 +45,8 @@ TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
     for (const char* recipe : {"mxfp4", "mxfp8", "delayed"})
         CHECK(offered(params_of(recipe)) == with_inputs({"wide"}));
     CHECK(offered(params_of("bf16")) == inputs);
+    CHECK(offered(params_of("current")) == with_inputs({"wide", "amax"}));
+    CHECK(offered(params_of("bf16", "loss_scale=256")) == with_inputs({"growth_interval"}));
     CHECK(offered(params_of("nvfp4", "w2d=7")).empty());  // not valid: its error says why
 }
 
@@ -121,4 +123,20 @@ TEST_CASE("L8's switches have the names of Transformer Engine where it has the o
     const std::string code = transformer_engine_code(parse_recipe("nvfp4"));
     CHECK(code.find("disable_rht=True") != std::string::npos);
     CHECK(code.find("disable_2d_quantization=True") != std::string::npos);
+}
+
+TEST_CASE(
+    "without a loss scale L8 has no text about its growth, and an average is a choice of the algorithm") {
+    Params params = params_of("unscaled", "loss_scale=256:growth_interval=20");
+    const OptionSwitch scale = option_named(params, "loss_scale");
+    CHECK(chosen_option(params, scale) == "256");
+    params.options = options_with(params, scale, "none");
+    CHECK(params.options.empty());
+    CHECK(arms_of(params)[1].loss_scale == 0);
+    for (const char* algo : {"max", "most_recent", "ema0.9", "p99.99"}) {
+        Params delayed = params_of("delayed");
+        delayed.algo = algo;
+        CHECK(recipe_text(arms_of(delayed)[1]) ==
+              (algo == std::string("max") ? "delayed" : "delayed:algo=" + std::string(algo)));
+    }
 }
