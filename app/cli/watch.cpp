@@ -107,7 +107,7 @@ std::string findings_table(const RunLog& log, const Recipe& under, const std::ve
     return out +
            fmt::format("{} finding{}; {} of {} tensors {}\n", found.size(), found.size() == 1 ? "" : "s",
                        log.tensors.size() - ill.size(), log.tensors.size(),
-                       without_lost_shares(log, under) == 0 ? "are well" : "have none") +
+                       not_known(log, under).empty() ? "are well" : "have none") +
            seen_text(log, under);
 }
 

@@ -29,7 +29,7 @@ Lane lane_of(const Replay& replay, const Diagnosis& in) {
     lane.saturated = replay.saturated();
     lane.mostly_lost = replay.mostly_lost();
     lane.pct.assign(static_cast<std::size_t>(in.bins), -1.0F);
-    const std::int64_t first = in.log->first_step();
+    const std::int64_t first = in.first_step;
     for (std::size_t i = 0; i < replay.steps.size(); ++i) {
         const ReplayStep& step = replay.steps[i];
         const auto bin = static_cast<std::size_t>((step.step - first) / in.bin);
@@ -66,7 +66,7 @@ std::string_view Diagnosis::short_name(std::size_t tensor) const {
 }
 
 double Diagnosis::step_of(double at) const {
-    return static_cast<double>(log->first_step()) + at * static_cast<double>(bin);
+    return static_cast<double>(first_step) + at * static_cast<double>(bin);
 }
 
 std::string RunTab::paths() const {
@@ -107,7 +107,8 @@ Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
     out.recipe = request.recipe;
     const RunLog& log = *request.log;
     const bool own = is_own_recipe(log, request.recipe);
-    const std::int64_t steps = std::int64_t{log.last_step()} - log.first_step() + 1;
+    out.first_step = log.first_step(), out.last_step = log.last_step();
+    const std::int64_t steps = std::int64_t{out.last_step} - out.first_step + 1;
     out.bin = (steps + Lane::kMostBins - 1) / Lane::kMostBins;
     out.bins = (steps + out.bin - 1) / out.bin;
     out.lanes.resize(log.tensors.size());
@@ -191,11 +192,11 @@ std::optional<std::size_t> RunTab::selected() const {
 
 std::int32_t RunTab::cursor() const {
     if (!log()) return 0;
-    if (params_.step >= 0) return std::clamp(params_.step, log()->first_step(), log()->last_step());
+    if (params_.step >= 0) return std::clamp(params_.step, diagnoses->first_step, diagnoses->last_step);
     const auto& steps = choices->replay.steps;
     const auto tensor = selected();
     const RunFinding* const found = tensor ? diagnoses->finding_of(*tensor) : nullptr;
-    std::int32_t at = found ? found->step : log()->last_step();
+    std::int32_t at = found ? found->step : diagnoses->last_step;
     double most = 0;
     for (std::size_t i = 1; i < steps.size(); ++i)
         if (const double pct = shown_pct(choices->replay, steps[i]); pct > most)

@@ -61,11 +61,12 @@ struct Diagnosis {
     std::shared_ptr<const RunLog> log;  // null: there is no run
     Recipe recipe;
     bool from_above = false;  // lost shares are bounds from above: recipes with a scale for each row or block
-    std::vector<RunFinding> findings;  // worst first
-    std::vector<Lane> lanes;           // as RunLog::tensors
-    std::vector<int> first_finding;    // of each tensor; -1: it has none
-    std::int64_t bins = 1, bin = 1;    // of a lane: how many, and how many steps each
-    std::size_t ill = 0;               // tensors with a finding
+    std::vector<RunFinding> findings;            // worst first
+    std::vector<Lane> lanes;                     // as RunLog::tensors
+    std::vector<int> first_finding;              // of each tensor; -1: it has none
+    std::int32_t first_step = 0, last_step = 0;  // of the log, which looks through all tensors for them
+    std::int64_t bins = 1, bin = 1;              // of a lane: how many, and how many steps each
+    std::size_t ill = 0;                         // tensors with a finding
     std::size_t prefix = 0;   // letters that all names begin with, up to a dot: 13 of "model.layers."
     std::size_t unknown = 0;  // tensors of which only the amax is known: without_lost_shares()
     std::vector<std::string> not_known;  // fp8lab::not_known(), a sentence each

@@ -81,8 +81,8 @@ Figure RunTab::loss() const {
     if (positive && most > 4 * least) figure.y.scale = Scale::log10;
     figure.y.range = loss_range(values, figure.y.scale == Scale::log10);
     figure.title = "The loss does not say which tensor is ill";
-    figure.x.range = Range{static_cast<double>(log()->first_step()),
-                           std::max(static_cast<double>(log()->last_step()), log()->first_step() + 1.0)};
+    figure.x.range = Range{static_cast<double>(diagnoses->first_step),
+                           std::max(static_cast<double>(diagnoses->last_step), diagnoses->first_step + 1.0)};
     const bool wide = log()->recipe == "bf16";
     figure.line(loss_name(log()->recipe), data(std::move(steps)), data(std::move(values)),
                 {.color = {wide ? Role::bf16 : Role::truth}, .dash = wide ? Dash::dash : Dash::solid});

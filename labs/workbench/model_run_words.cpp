@@ -167,6 +167,13 @@ std::string RunTab::title() const {
                            loss.empty() ? "N" : loss + "n",
                            group_thousands(static_cast<std::int64_t>(now.unknown)),
                            group_thousands(std::ssize(now.log->tensors)));
+    if (now.findings.empty() && now.from_above) {
+        const auto worst =
+            std::ranges::max_element(now.lanes, {}, [](const Lane& lane) { return lane.lost.high; });
+        return fmt::format("{}othing is found; at most {} of {} becomes 0", loss.empty() ? "N" : loss + "n",
+                           pct_words(worst->lost.high),
+                           now.short_name(static_cast<std::size_t>(worst - now.lanes.begin())));
+    }
     if (now.findings.empty())
         return loss.empty() ? fmt::format("Nothing: {0} of {0} tensors are well",
                                           group_thousands(std::ssize(now.log->tensors)))
@@ -197,8 +204,8 @@ std::string RunTab::findings_title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return "";
     const std::string all = group_thousands(std::ssize(now.log->tensors));
-    // Whether a tensor is well cannot be said where only its amax is known.
-    const char* const are = now.unknown > 0 ? "have none" : "are well";
+    // Whether a tensor is well cannot be said where not all of it is known.
+    const char* const are = now.not_known.empty() ? "are well" : "have none";
     if (now.findings.empty()) return fmt::format("No findings; {0} of {0} tensors {1}", all, are);
     return fmt::format(
         "{} finding{}; {} of {} tensors {}", now.findings.size(), now.findings.size() == 1 ? "" : "s",

@@ -24,8 +24,9 @@ constexpr float kSwitch = 30;  // of parts, with its gap: titles stand under it
 constexpr std::size_t kFewestLanes = 3;
 
 // Numbers of the log in mono, what they count beside them; what does not fit is left out.
-void draw_counts(Context& c, const RunLog& log, float x, float end, float y) {
-    const std::int64_t steps = std::int64_t{log.last_step()} - log.first_step() + 1;
+void draw_counts(Context& c, const Diagnosis& of, float x, float end, float y) {
+    const RunLog& log = *of.log;
+    const std::int64_t steps = std::int64_t{of.last_step} - of.first_step + 1;
     const bool counters = std::ranges::any_of(log.tensors, &TensorSeries::has_counters);
     const std::array<std::pair<std::string, std::string>, 3> counts = {
         {{group_thousands(std::ssize(log.tensors)), "tensors"},
@@ -73,7 +74,8 @@ void RunView::strip(Context& c, Rect strip) {
     const std::string whole = run().log() || run().reads.busy() ? run().file_name() : "no run is open";
     const std::string name = ui::cut_middle(c, whole, kBold13, end - x);
     ui::text_mid(c, {x, y}, name, {run().log() ? Role::text : Role::muted}, run().log() ? kBold13 : kSans13);
-    if (run().log()) draw_counts(c, log(), x + ui::text_width(c, name, kBold13) + c.px(22), end, y);
+    if (run().log())
+        draw_counts(c, *run().diagnoses, x + ui::text_width(c, name, kBold13) + c.px(22), end, y);
 }
 
 // What can be opened, and the sample.
@@ -120,8 +122,8 @@ void RunView::stage(Context& c, Rect area) {
     const auto fit = static_cast<std::size_t>(std::max(2.0F, std::floor((room - below) / kLanePitch)));
     const std::size_t rows = std::min({lanes.size(), fit, std::size_t{lab_->params.run.healthy ? 99U : 8U}});
     const Rect upper{area.x0, start, area.x1, area.y1};
-    const Time time{area.x0 + label_width(c, area, lanes), area.x1, log().first_step(),
-                    std::max(log().last_step(), log().first_step() + 1)};
+    const Time time{area.x0 + label_width(c, area, lanes), area.x1, run().diagnoses->first_step,
+                    std::max(run().diagnoses->last_step, run().diagnoses->first_step + 1)};
     float y = start;
     if (has_loss)
         y = draw_loss(c, {upper.x0, y, upper.x1, y + c.px(kLossHeight)}, time) + c.px(2);
@@ -191,7 +193,8 @@ bool RunView::key(ui::Key key) {
         return true;
     }
     if (key == ui::Key::home || key == ui::Key::end) {
-        set(fmt::format("run_step={}", key == ui::Key::home ? log().first_step() : log().last_step()));
+        set(fmt::format("run_step={}",
+                        key == ui::Key::home ? run().diagnoses->first_step : run().diagnoses->last_step));
         return true;
     }
     const int by = key == ui::Key::down ? 1 : key == ui::Key::up ? -1 : 0;

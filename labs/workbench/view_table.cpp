@@ -37,7 +37,7 @@ std::vector<WorkbenchView::Column> WorkbenchView::columns_in(const Context& c, R
         for (const TableRow& row : lab_->list)
             widest = std::max(widest, ui::text_width(c, row.scale_words(), kSans13));
         out.push_back({"scales", "scales", "scale", right});
-        right -= std::min(widest, c.px(wide ? 160 : 96)) + c.px(14);
+        right -= std::min(widest, c.px(wide ? 112 : 80)) + c.px(14);
     }
     if (lab_->shows_not_finite()) {
         out.push_back({"not_finite", "NaN, Inf", "special-values", right});

@@ -114,6 +114,10 @@ TEST_CASE("the title says what is seen first, and follows the recipe") {
     CHECK(lab.run().findings_title() == "1 finding; 17 of 18 tensors are well");
     lab.set({"run_recipe=bf16"});
     CHECK(lab.run().title() == "Nothing: 18 of 18 tensors are well");
+    // Whether a tensor is well is not known where only an upper bound is.
+    lab.set({"run_recipe=mxfp8"});
+    CHECK(lab.run().title() == "Nothing is found; at most 22.5 % of b.1.down.x becomes 0");
+    CHECK(lab.run().findings_title() == "No findings; 18 of 18 tensors have none");
 }
 
 TEST_CASE("lanes: findings first, and all tensors where they are asked for") {
