@@ -30,6 +30,14 @@ for base in current nvfp4; do
     GEMMS8+=,$base:fprop_in=bf16,$base:wgrad_in=bf16
 done
 GEMMS8+=,rowwise:wgrad_in=bf16,rowwise:colsrc=rowwise,mxfp8:colsrc=rowwise,nvfp4:colsrc=rowwise
+# Loss scaling, and amaxes that are an average or a percentile.
+SCALES=bf16
+for interval in 2000 20; do
+    SCALES+=,unscaled:loss_scale=65536:growth_interval=$interval
+    SCALES+=,unscaled:overflow=nonsaturate:loss_scale=65536:growth_interval=$interval
+done
+for algo in ema0.9 p99.99 p99.9 p99; do SCALES+=,delayed:algo=$algo; done
+SCALES+=,current:amax=p99.99,delayed:interval=10
 L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4-te,nvfp4-te:wide=last
 
 GEMMS13=bf16,nvfp4,nvfp4:dgrad_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:dgrad_in=bf16
@@ -63,6 +71,7 @@ mkdir -p "$out"
 if [ $train = yes ]; then
     for seed in $(seq "$first" "$last"); do
         train "L8-$seed" --recipe "$L8" --schedule cosine --seed "$seed"
+        train "L8-scales-$seed" --recipe "$SCALES" --schedule cosine --seed "$seed"
         train "L8-gemms-$seed" --recipe "$GEMMS8" --schedule cosine --seed "$seed"
     done
     for seed in $(seq "$first" "$last"); do

@@ -18,7 +18,7 @@ T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
 
 
 # In the order of the document. The rows of L13-aligned are of one training for each recipe.
-RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
+RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L8-scales": "L8-scales", "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
 
 
 def values_of(result):
@@ -118,6 +118,8 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
 - **tail_loss**: of BF16.
 - **TENSOR_zero_pct**: how many of its elements the cast turned into 0, in %, mean of all steps. **TENSOR_lost_l1_pct** and
   **TENSOR_lost_energy_pct** are their share of the sum of absolute values and of the sum of squares.
+- **L8-scales**: loss scaling, and amaxes that are an average (ema) or a percentile (p) of |x|; without a scale of its own
+  the row `unscaled` of L8 is beside it, with the largest amax the rows `delayed` and `current`.
 - **L8-gemms, L13-gemms**: BASE:fprop_in=bf16 leaves fprop in BF16 and casts the operands of the other GEMMs as BASE says;
   with all three GEMMs as BASE says: the row BASE of L8 and L13. With colsrc=rowwise the operand that is read along columns
   is cast from the codes along rows.
