@@ -145,9 +145,10 @@ class CudaArm {
     bool cast_by_optimiser(const Slot& weights) const;
     const float* scale_inv(const Slot& slot) const;
     const float* factors(const Slot& slot, bool second) const;
-    CastTarget target_of(const Slot& slot, bool with_stats) const;              // engines bf16 and fp8
-    void cast(Slot& slot, const StepContext& step, const Launch& launch);       // for both GEMMs
-    void cast_side(Slot& slot, const StepContext& step, const Launch& launch);  // without `other`
+    CastTarget target_of(const Slot& slot, bool with_stats) const;                  // engines bf16 and fp8
+    void cast(Slot& slot, const StepContext& step, const Launch& launch);           // for both GEMMs
+    void cast_side(Slot& slot, const StepContext& step, const Launch& launch);      // without `other`
+    bool cast_together(Slot& slot, const StepContext& step, const Launch& launch);  // false: it does not fit
     void cast_kept(Slot& slot, const StepContext& step);  // of an emulated slot whose values are there
     void cast_emulated(Slot& slot, const StepContext& step);
     void round_emulated(void* product, Shape shape, OutType to, const StepContext& step);

@@ -1,5 +1,6 @@
 // The casts of a step: what the GEMMs read of every tensor.
 #include <limits>
+#include <utility>
 
 #include "core/nn/streams.h"
 #include "kernels/arm/arm.h"
@@ -55,8 +56,28 @@ CastTarget CudaArm::target_of(const Slot& slot, bool with_stats) const {
 }
 
 void CudaArm::cast(Slot& slot, const StepContext& step, const Launch& launch) {
+    if (slot.other && cast_together(slot, step, launch)) return;
     cast_side(slot, step, launch);
     if (slot.other) cast_side(*slot.other, step, launch);
+}
+
+// Both casts of a split tensor by one launch, which reads what they share once: FP8 with one scale, and BF16 beside it.
+// Statistics are those of one cast.
+bool CudaArm::cast_together(Slot& slot, const StepContext& step, const Launch& launch) {
+    const Slot *fp8 = &slot, *bf16 = slot.other.get();
+    if (fp8->engine == Engine::bf16) std::swap(fp8, bf16);
+    if (step.with_stats || fp8->engine != Engine::fp8 || fp8->scaling != ScaleMode::tensor ||
+        bf16->engine != Engine::bf16 || !bf16->cast)
+        return false;
+    CastTarget target = target_of(*fp8, false);
+    target.beside = bf16->first.get();
+    if (scaled_from_itself(*fp8)) {
+        launch(target, Pass::amax_only);
+        scale_from_amax(state(*fp8), controls(*fp8), step.main);
+    }
+    launch(target, Pass::cast);
+    step.tell(Part::cast);
+    return true;
 }
 
 void CudaArm::cast_side(Slot& slot, const StepContext& step, const Launch& launch) {

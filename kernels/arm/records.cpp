@@ -1,5 +1,6 @@
 #include "kernels/arm/records.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -64,8 +65,14 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordCo
         const bool is_weight = arm.plan().tensor(id).tensor == TensorClass::w,
                    measured = context.with_stats && (context.in_every_step || !is_weight);
         out.tensors.push_back(to_record(record.tensors[i], id, arm, context.with_stats, measured));
-        if (const int second = arm.second_record(id); measured && second >= 0)
-            out.tensors.back().second_sqnr_db = sqnr_of(record.tensors[static_cast<std::size_t>(second)]);
+        const int second = arm.second_record(id);
+        if (second < 0) continue;
+        const TensorResult& other = record.tensors[static_cast<std::size_t>(second)];
+        TensorRecord& r = out.tensors.back();
+        // Of two casts by one launch, one has the amax.
+        if (!std::isnan(r.amax))
+            r.amax = std::bit_cast<float>(std::max(record.tensors[i].amax_bits, other.amax_bits));
+        if (measured) r.second_sqnr_db = sqnr_of(other);
     }
     return out;
 }

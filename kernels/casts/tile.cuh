@@ -45,7 +45,9 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
         tile_r + kDown <= s.rows && tile_c + kTileCols <= part_shape.cols;  // of the block: no padding
     // Threads outside read what is inside, so that no branch stands between the loads.
     const int safe_c = inside ? c : 0;
-    void* const rows = inside ? target.rows : nullptr;
+    void *const rows = inside ? target.rows : nullptr, *const beside = inside && kStoresBf16Too<Out>
+                                                                           ? target.beside
+                                                                           : nullptr;
     source.prepare(safe_c);
     Gathered g;
     // kAhead fetches are on their way from memory while the rows of one are worked on.
@@ -91,6 +93,7 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
                     static_cast<std::size_t>(r0 + row) * s.padded_cols + part * part_shape.padded_cols + c;
                 const uint2 words = cast_row<Out, kHasStats>(v, scale, rows, at, g);
                 low[part][row] = words.x, high[part][row] = words.y;
+                if constexpr (kStoresBf16Too<Out>) cast_row<ToBf16, false>(v, 1.0F, beside, at, g);
             }
         }
     }
@@ -166,8 +169,19 @@ constexpr bool kOnlyCopied = false;
 
 inline TileTarget tile_target(const CastTarget& to, float* bias_partials = nullptr,
                               double* loss_partials = nullptr) {
-    return {to.rows,       to.columns,    to.state,  to.stats_partials,
-            bias_partials, loss_partials, to.scaled, to.scale_inv};
+    return {to.rows,       to.columns, to.state,     to.stats_partials, bias_partials,
+            loss_partials, to.scaled,  to.scale_inv, to.beside};
+}
+
+template <class Source, __nv_fp8_interpretation_t kKind>
+void launch_fp8(const Source& source, Shape s, const TileTarget& target, cudaStream_t stream) {
+    if (!target.beside) return launch_payload<Source, ToFp8<kKind>>(source, s, target, stream);
+    if constexpr (kManyScales<Source>) {
+        if (target.stats) throw Error(ErrorKind::backend, "cast", "statistics are those of one cast");
+        launch_tiles<Source, ToFp8AndBf16<kKind>, Gather::plain>(source, s, target, stream);
+    } else {
+        throw Error(ErrorKind::backend, "cast", "this source has one cast");
+    }
 }
 
 template <class Source>
@@ -179,6 +193,8 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
             throw Error(ErrorKind::backend, "cast", "this source in FP32 is copied to FP32 only");
         launch_tiles<Source, ToF32, Gather::nothing>(source, s, target, stream);
     } else {
+        if (to.beside && (to.scaling != ScaleMode::tensor || bytes_of(to.element) != 1))
+            throw Error(ErrorKind::backend, "cast", "BF16 goes beside FP8 codes with one scale");
         if (to.scaling != ScaleMode::tensor) {
             if constexpr (kManyScales<Source>)
                 return launch_vectors(source, s, target, to, pass, stream);
@@ -196,10 +212,10 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
                         return launch_payload<Low<Source>, ToBf16>({source}, s, target, stream);
                 return launch_payload<Source, ToBf16>(source, s, target, stream);
             case Element::e4m3:
-                return launch_payload<Source, ToFp8<__NV_E4M3>>(source, s, target, stream);
+                return launch_fp8<Source, __NV_E4M3>(source, s, target, stream);
             case Element::e5m2:
                 if constexpr (kMayBeE5m2<Source>)
-                    return launch_payload<Source, ToFp8<__NV_E5M2>>(source, s, target, stream);
+                    return launch_fp8<Source, __NV_E5M2>(source, s, target, stream);
                 else
                     throw Error(ErrorKind::backend, "cast", kForwardIsE4m3);
         }
@@ -210,6 +226,7 @@ void launch_cast(const Source& source, Shape s, const CastTarget& to, Pass pass,
 // parts; no statistics. False: another cast, of which a general source takes care.
 template <class Source>
 bool launch_step_cast(const Source& source, Shape s, const CastTarget& to, cudaStream_t stream) {
+    if (to.beside) return false;
     const TileTarget target = tile_target(to);
     const auto as = [&]<class Out>(Out) {
         if (to.scaling == ScaleMode::tensor)

@@ -52,6 +52,14 @@ struct ToFp8 {
     }
 };
 
+// FP8 codes, and beside them the values in BF16 (CastTarget::beside).
+template <__nv_fp8_interpretation_t kKind>
+struct ToFp8AndBf16 : ToFp8<kKind> {};
+template <class Out>
+constexpr bool kStoresBf16Too = false;
+template <__nv_fp8_interpretation_t kKind>
+constexpr bool kStoresBf16Too<ToFp8AndBf16<kKind>> = true;
+
 // What a source does with what prepare() loaded: once the loads of its first elements are on their way, which
 // would otherwise wait for it.
 template <class Source>
@@ -100,6 +108,7 @@ struct TileTarget {
     double* loss_partials;  // one a block, of sources with kLoss
     bool scaled;
     float* scale_inv = nullptr;  // null: the state's
+    void* beside = nullptr;      // of kStoresBf16Too
 };
 
 // The sum of a block, valid in thread 0.

@@ -107,8 +107,11 @@ struct ScaleVectors {
 // The outputs of a cast. Null pointers are skipped.
 struct CastTarget {
     Element element = Element::bf16;
-    void* rows = nullptr;         // (padded_rows, padded_cols)
-    void* columns = nullptr;      // the transpose, (padded_cols, padded_rows); 1-byte elements only
+    void* rows = nullptr;     // (padded_rows, padded_cols)
+    void* columns = nullptr;  // the transpose, (padded_cols, padded_rows); 1-byte elements only
+    // The values in BF16 besides, (padded_rows, padded_cols): of a cast to FP8 with one scale and without statistics, from a
+    // source of a step's x, w or dy. What is read for both is read once.
+    void* beside = nullptr;
     ScaleState* state = nullptr;  // null: no scale, and no amax either
     float* scale_inv = nullptr;   // one scale: receives its inverse, 16-byte aligned; null: in the state
     bool scaled = false;  // false: the cast does not multiply (bf16, f32, unscaled); amax is still taken

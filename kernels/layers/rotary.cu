@@ -300,7 +300,7 @@ void cast_rotated_back(const RotatedBackSource& source, Shape shape, const CastT
         2 * shape.cols == 3 * source.rotary.cols && source.rotary.cols % (2 * source.rotary.head_size) == 0 &&
         kTileCols % source.rotary.head_size == 0) {
         const RotatedBackPair pair{static_cast<const __nv_bfloat16*>(source.m), source.rotary};
-        if (target.scaling == ScaleMode::tensor)
+        if (target.scaling == ScaleMode::tensor && !target.beside)
             return launch_cast(RotatedBackThirds{pair}, shape, target, pass, stream);
         if (target.scaling == ScaleMode::block128 && !target.stats_partials) {
             const TileTarget to = tile_target(target);

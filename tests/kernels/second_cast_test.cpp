@@ -1,6 +1,7 @@
 // A cast for one GEMM alone: the codes and scales that it has beside the other one's, which tests hold to core's.
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/transformer_memory.h"
 
@@ -36,6 +37,42 @@ Codes cast(const CastLaunch& launch, Shape s, Element element, ScaleMode scaling
 }
 
 }  // namespace
+
+TEST_CASE("beside FP8 codes with one scale the same launch stores the values in BF16") {
+    NEEDS_GPU();
+    for (const Shape s : {padded(48, 80), padded(200, 300)}) {
+        const Values exact = normals(size_of(s.rows, s.cols), 6, Element::f32, 0.3F);
+        const OnDevice in(exact, s, Element::f32, 0);
+        for (const Element element : {Element::e4m3, Element::e5m2})
+            for (const auto& [rows, columns] : {std::pair{true, true}, {true, false}, {false, true}}) {
+                CAPTURE(s.rows);
+                CAPTURE(static_cast<int>(element));
+                CastOutputs alone(s, element, ScaleMode::tensor, 3, false),
+                    both(s, element, ScaleMode::tensor, 3, false);
+                const OnDevice wide(s, Element::bf16);
+                for (CastOutputs* out : {&alone, &both}) {
+                    if (!rows) out->target.rows = nullptr;
+                    if (!columns) out->target.columns = nullptr;
+                }
+                both.target.beside = wide.get();
+                for (const CastOutputs* out : {&alone, &both})
+                    cast_matrix(in.get(), Element::f32, s, out->target, Pass::cast, nullptr);
+                done();
+                CHECK(both.rows.download() == alone.rows.download());
+                CHECK(both.columns.download() == alone.columns.download());
+                CHECK(both.state.download()[0].amax_bits == alone.state.download()[0].amax_bits);
+                CHECK(different(wide.all(), rounded(pad(exact, s, 0.0F))) == 0);
+            }
+    }
+    const Shape s = padded(48, 80);
+    const OnDevice in(normals(size_of(s.rows, s.cols), 7), s, Element::f32, 0), wide(s, Element::bf16);
+    CastOutputs row(s, Element::e4m3, ScaleMode::row, 1, false),
+        counted(s, Element::e4m3, ScaleMode::tensor, 1, true);
+    for (CastOutputs* out : {&row, &counted}) {
+        out->target.beside = wide.get();
+        CHECK_THROWS_AS(cast_matrix(in.get(), Element::f32, s, out->target, Pass::cast, nullptr), Error);
+    }
+}
 
 TEST_CASE("the codes of a cast for one GEMM are those of the cast for both") {
     NEEDS_GPU();

@@ -162,6 +162,24 @@ TEST_CASE("a run with a format for each GEMM resumes to the byte on the GPU, als
         }
 }
 
+TEST_CASE("an MLP's arm allocates what is in its list, also where each GEMM has its cast") {
+    std::vector<std::string> recipes = {"bf16", "delayed", "rowwise", "block128", "nvfp4-te"};
+    recipes.insert(recipes.end(), kInputs.begin(), kInputs.end());
+    for (const std::string& recipe : recipes)
+        for (const int batch : {32, 256}) {  // dW inside the update, and stored
+            CAPTURE(recipe);
+            CAPTURE(batch);
+            TrainSpec spec = reference(recipe, 2);
+            spec.batch = batch;
+            const cuda::Engine engine = recipe == "bf16"              ? cuda::Engine::bf16
+                                        : recipe.starts_with("nvfp4") ? cuda::Engine::emulated
+                                                                      : cuda::Engine::fp8;
+            const cuda::ArmMemory list(spec, spec.arms[0], engine, batch);
+            CHECK(cuda::allocated_bytes(spec, device()).front() ==
+                  static_cast<double>(list.requested_bytes()));
+        }
+}
+
 TEST_CASE("what no tensor-core product takes of a format for each GEMM is refused with the reason") {
     for (const auto& [recipe, why] :
          {std::pair{"current:wgrad_in=fp32", "wgrad: there is no tensor-core product"},
