@@ -38,8 +38,9 @@ class PlacedFile {
     PlacedFile(const PlacedFile&) = delete;
     PlacedFile& operator=(const PlacedFile&) = delete;
 
-    // Throws Error{failed} with path and reason. The system writes to the disk meanwhile, and what it wrote leaves its
-    // cache: so sync() finds little to do, and a file of any size is removed in an instant.
+    // Throws Error{failed} with path and reason. The system begins to write to the disk meanwhile, and what is there
+    // leaves its cache: then writers are not held up, and sync() and removing find little to do in memory. How long the
+    // file system needs to free the blocks still grows with the file.
     void write(std::uint64_t offset, std::span<const std::byte> bytes) const;
     void sync(std::uint64_t size) const;  // asks between its parts (core/threads/ask.h)
 
