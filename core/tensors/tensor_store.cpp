@@ -54,6 +54,26 @@ bool is_pickle(const std::filesystem::path& path, std::string_view head) {
            head.find("/data.pkl") != head.npos;
 }
 
+// A model is often named by its folder: says which file of it to name.
+void refuse_folder(const std::filesystem::path& path) {
+    std::error_code none;
+    if (path == "-" || !std::filesystem::is_directory(path, none)) return;
+    constexpr std::string_view kIndex = ".safetensors.index.json", kFile = ".safetensors";
+    std::vector<std::string> indices, files;
+    for (auto at = std::filesystem::directory_iterator(path, none);
+         !none && at != std::filesystem::directory_iterator(); at.increment(none)) {
+        const std::string name = at->path().filename().string();
+        if (name.ends_with(kIndex)) indices.push_back(name);
+        if (name.ends_with(kFile)) files.push_back(name);
+    }
+    std::vector<std::string>& named = indices.empty() ? files : indices;
+    if (named.empty()) return;
+    std::ranges::sort(named);
+    throw input_error(path.string(),
+                      fmt::format("is a folder, not a file: name {}{} in it",
+                                  named.size() == 1 ? "" : "one of ", some_names(named, quote_from)));
+}
+
 }  // namespace
 
 std::uint64_t StoredTensor::values() const {
@@ -85,6 +105,7 @@ void require_values(const TensorStore& store, const StoredTensor& tensor, bool u
 }
 
 RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
+    refuse_folder(path);
     return {path,
             [&](std::span<const std::byte> head) -> std::uint64_t {
                 constexpr std::size_t kMagic = 8;

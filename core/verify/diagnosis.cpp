@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array kFaults = {
     Fault{"rounded-first", "rounded before scaling"},
+    Fault{"plain-cast", "cast without a scale, which it needs"},
     Fault{"scale-inverse", "scale is the inverse"},
     Fault{"scale-squared", "scale must be applied twice"},
     Fault{"scale-transposed", "scale transposed"},
@@ -86,7 +87,11 @@ class Diagnoser {
             take(measured);
             limits_ = {limit_};
         }
-        if (rel_l2_ > kSame && measured.is_rounded()) return named("rounded-first");
+        if (rel_l2_ > kSame && measured.is_rounded()) {
+            if (question_.tensor.role != TensorRole::unscaled) return named("rounded-first");
+            // A plain cast: whether it is one that needs a scale is seen at the error.
+            if (rel_l2_ > limit_ || has_parts_off(measured)) return named("plain-cast");
+        }
         if (measured.original_not_finite > 0) return original_not_finite(measured);
         if (rel_l2_ <= limit_) return has_parts_off(measured) ? local(measured) : fine();
         if (measured.stored.signal == 0) return named("original-zero");

@@ -1,6 +1,7 @@
 #include "core/verify/verify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "core/json/read_json.h"
 #include "core/tensors/scales/quantization_config.h"
 #include "core/threads/parallel.h"
+#include "core/verify/readings.h"
 
 namespace fp8lab {
 namespace {
@@ -28,23 +30,50 @@ std::size_t head_dim_beside(const TensorStore& model, const TensorStore& origina
     return 0;
 }
 
-std::int64_t count_not_finite(const TensorStore& store, const StoredTensor& tensor) {
+// Reads the values where `values` asks for those that are not finite, or where scales are so small that codes may be lost.
+void count_odd(const TensorStore& store, Verified& out, bool values) {
     constexpr std::size_t kAtOnce = std::size_t{1} << 18;  // values
-    const MatrixShape shape = tensor.matrix();
-    if (shape.cols == 0 || shape.rows == 0) return 0;
+    const MatrixShape shape = out.tensor->matrix();
+    const bool codes = out.scales.zero + out.scales.subnormal > 0;
+    if (shape.cols == 0 || shape.rows == 0 || !(values || codes)) return;
     const std::size_t band = std::max<std::size_t>(1, kAtOnce / shape.cols);
-    std::vector<std::int64_t> counts((shape.rows + band - 1) / band);
+    const StoredMatrix matrix(store, *out.tensor);
+    struct Counts {
+        std::int64_t not_finite = 0, under_zero = 0;
+    };
+    std::vector<Counts> counts((shape.rows + band - 1) / band);
     parallel_for(counts.size(), 1, [&](std::size_t begin, std::size_t end) {
-        std::vector<float> rows;
+        std::vector<float> rows, stored;
         for (std::size_t i = begin; i < end; ++i) {
             rows.resize(std::min(band, shape.rows - i * band) * shape.cols);
-            store.read_rows(tensor, i * band, rows);
-            counts[i] = std::ranges::count_if(rows, [](float value) { return !std::isfinite(value); });
+            matrix.read_values(i * band, rows);
+            counts[i].not_finite =
+                std::ranges::count_if(rows, [](float value) { return !std::isfinite(value); });
+            if (!codes) continue;
+            stored.resize(rows.size());
+            matrix.read_codes(i * band, stored);
+            for (std::size_t k = 0; k < rows.size(); ++k)
+                counts[i].under_zero += static_cast<int>(rows[k] == 0 && stored[k] != 0);
         }
     });
-    std::int64_t out = 0;
-    for (const std::int64_t each : counts) out += each;
-    return out;
+    for (const Counts& each : counts) {
+        if (values) out.not_finite += each.not_finite;
+        out.under_zero += each.under_zero;
+    }
+}
+
+std::string_view name_of(VerifiedAs verdict) {
+    switch (verdict) {
+        case VerifiedAs::fault:
+            return "fault";
+        case VerifiedAs::not_read:
+            return "not read";
+        case VerifiedAs::not_compared:
+            return "not compared";
+        case VerifiedAs::fine:
+            break;
+    }
+    return "fine";
 }
 
 bool is_weight(const StoredTensor& tensor) {
@@ -57,59 +86,71 @@ nlohmann::json number_or_null(double value) {
 
 }  // namespace
 
-bool Verified::is_fault() const {
-    if (tensor->role == TensorRole::refused) return true;
-    if (diagnosis) return diagnosis->is_fault();
-    return tensor->role == TensorRole::unscaled || not_finite > 0 ||
-           scales.nan + scales.inf + scales.negative > 0;
+VerifiedAs Verified::verdict() const {
+    if (tensor->role == TensorRole::refused)
+        return tensor->is_broken ? VerifiedAs::fault : VerifiedAs::not_read;
+    if (!apart.empty() && !other_order) return VerifiedAs::fault;
+    const bool unknown = !diagnosis && (tensor->role == TensorRole::unscaled || scales.nan + scales.inf > 0);
+    if ((diagnosis && diagnosis->is_fault()) || unknown || scales.negative + not_finite + under_zero > 0)
+        return VerifiedAs::fault;
+    return apart.empty() ? VerifiedAs::fine : VerifiedAs::not_compared;
 }
 
 std::string Verified::sentence() const {
     std::vector<std::string> parts;
-    if (tensor->role == TensorRole::refused) parts.push_back("not read: " + tensor->why);
+    if (tensor->role == TensorRole::refused)
+        parts.push_back((tensor->is_broken ? "" : "not read: ") + tensor->why);
+    else if (!apart.empty())
+        parts.push_back((other_order ? "not compared: " : "") + apart);
     if (diagnosis) parts.push_back(diagnosis->sentence());
     if (tensor->role == TensorRole::unscaled) parts.emplace_back("codes without a scale, none found");
-    if (not_finite > 0)
-        parts.push_back(with_commas(static_cast<std::size_t>(not_finite)) + " values are NaN or Inf");
+    if (not_finite > 0) parts.push_back(not_finite_words(not_finite));
+    if (under_zero > 0)
+        parts.push_back(under_zero == 1 ? "1 code that is not 0 has a scale of 0"
+                                        : with_commas(static_cast<std::size_t>(under_zero)) +
+                                              " codes that are not 0 have a scale of 0");
     if (!scales.is_usual()) parts.push_back("among its scales: " + scales.words());
-    if (parts.empty()) parts.emplace_back("fine");
-    std::string out = parts.front();
-    for (std::size_t i = 1; i < parts.size(); ++i) out += "; " + parts[i];
-    return out;
+    if (parts.empty()) parts.emplace_back("nothing wrong found");
+    if (!tensor->note.empty()) parts.push_back(tensor->note);
+    return fmt::format("{}", fmt::join(parts, "; "));
 }
 
-std::size_t Verification::faults() const {
-    return static_cast<std::size_t>(std::ranges::count_if(tensors, &Verified::is_fault));
+std::size_t Verification::count(VerifiedAs verdict) const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(tensors, [&](const Verified& each) { return each.verdict() == verdict; }));
 }
 
 std::string Verification::foot() const {
-    const std::size_t with_fault = faults();
-    std::size_t apart = 0;
-    if (original)
-        for (const Verified& each : tensors) apart += !each.diagnosis && !each.is_fault();
-    std::string out = fmt::format("{} tensor{}: {} fine, {} with a fault", with_commas(tensors.size()),
-                                  tensors.size() == 1 ? "" : "s",
-                                  with_commas(tensors.size() - with_fault - apart), with_commas(with_fault));
-    if (apart > 0) out += fmt::format(", {} not compared", with_commas(apart));
-    return out;
+    std::string out = fmt::format("{} tensor{}: {} {}, {} with a fault", with_commas(tensors.size()),
+                                  tensors.size() == 1 ? "" : "s", with_commas(count(VerifiedAs::fine)),
+                                  original ? "fine" : "with nothing wrong found", with_commas(faults()));
+    for (const VerifiedAs each : {VerifiedAs::not_read, VerifiedAs::not_compared})
+        if (count(each) > 0) out += fmt::format(", {} {}", with_commas(count(each)), name_of(each));
+    return original ? out : out + "; without an original the values are not checked";
 }
 
 nlohmann::json Verification::json() const {
     nlohmann::json out = {{"file", model->path().string()}, {"tensors", nlohmann::json::array()}};
     if (original) {
         out["against"] = original->path().string();
-        out["unmatched"] = unmatched;
-        out["unmatched_there"] = unmatched_there;
+        out["unmatched"] = nlohmann::json::array(), out["unmatched_there"] = nlohmann::json::array();
     }
     out["faults"] = faults();
+    out["not_read"] = count(VerifiedAs::not_read), out["not_compared"] = count(VerifiedAs::not_compared);
     for (const Verified& each : tensors) {
         nlohmann::json row = {{"name", each.tensor->name},
                               {"dtype", each.tensor->dtype},
                               {"fault", each.is_fault()},
+                              {"verdict", name_of(each.verdict())},
                               {"says", each.sentence()}};
+        if (!each.apart.empty()) {
+            const bool own = model->find(each.tensor->name) == each.tensor;
+            out[own ? "unmatched" : "unmatched_there"].push_back(each.tensor->name);
+        }
         if (const std::string words = each.tensor->scale_words(); !words.empty()) row["scales"] = words;
         if (!each.scales.is_usual()) row["odd_scales"] = to_json(each.scales);
         if (each.not_finite > 0) row["not_finite"] = each.not_finite;
+        if (each.under_zero > 0) row["under_zero"] = each.under_zero;
         if (const auto& diagnosis = each.diagnosis) {
             row["cause"] = diagnosis->is_fault() ? nlohmann::json(diagnosis->fault) : nullptr;
             row["rel_l2"] = number_or_null(diagnosis->rel_l2);
@@ -149,7 +190,14 @@ std::optional<Diagnosis> Verifier::diagnose(const StoredTensor& tensor) const {
 }
 
 Verified Verifier::verify(const StoredTensor& tensor) const {
-    return {.tensor = &tensor, .scales = model_.scale_health(tensor), .diagnosis = diagnose(tensor)};
+    Verified out{.tensor = &tensor, .scales = model_.scale_health(tensor), .diagnosis = diagnose(tensor)};
+    if (!tensor.is_judged(true)) return out;
+    if (!out.diagnosis) {
+        Counterpart found = counterparts_.find(tensor);
+        out.apart = std::move(found.why), out.other_order = found.other_order;
+    }
+    count_odd(model_, out, !out.diagnosis);
+    return out;
 }
 
 Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<const TensorStore> original,
@@ -163,17 +211,13 @@ Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<co
     if (out.original) {
         verifier.emplace(*out.model, *out.original);
         for (const StoredTensor* const tensor : weights) {
-            const auto rows =
-                tensor->is_judged(true) ? verifier->counterparts().of(*tensor) : std::vector<RowsOf>{};
-            for (const RowsOf& part : rows) used.insert(part.tensor);
-            if (rows.empty() && tensor->is_judged(true)) out.unmatched.push_back(tensor->name);
+            const auto named = verifier->counterparts().find(*tensor).named;
+            used.insert(named.begin(), named.end());
         }
-        if (used.empty())
-            throw input_error(out.original->files().front().where(),
-                              "has none of the tensors of " + quote_from(out.model->path().string()) +
-                                  ", by name and shape");
-        for (const auto& [name, tensor] : verifier->counterparts().of_original())
-            if (!used.contains(tensor)) out.unmatched_there.push_back(tensor->name);
+        if (used.empty() && !weights.empty())
+            throw input_error(
+                out.original->files().front().where(),
+                "has none of the tensors of " + quote_from(out.model->path().string()) + ", by name");
     }
     for (const StoredTensor* const tensor : weights) {
         if (between) between({out.tensors.size(), weights.size()});
@@ -182,8 +226,12 @@ Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<co
             continue;
         }
         out.tensors.push_back({.tensor = tensor, .scales = out.model->scale_health(*tensor)});
-        if (tensor->is_judged(true)) out.tensors.back().not_finite = count_not_finite(*out.model, *tensor);
+        if (tensor->is_judged(true)) count_odd(*out.model, out.tensors.back(), true);
     }
+    if (verifier)
+        for (const auto& [name, tensor] : verifier->counterparts().of_original())
+            if (!used.contains(tensor))
+                out.tensors.push_back({.tensor = tensor, .apart = "in the original, not in the model"});
     return out;
 }
 

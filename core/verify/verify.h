@@ -16,16 +16,27 @@
 
 namespace fp8lab {
 
+// not_read: the program does not know the layout. not_compared: the original has the values in another order. Neither is a
+// fault, and neither was verified.
+enum class VerifiedAs { fine, fault, not_read, not_compared };
+
 struct Verified {
-    const StoredTensor* tensor = nullptr;
+    const StoredTensor* tensor = nullptr;  // of the model; of the original where the model does not have it
     ScaleHealth scales = {};
     std::int64_t not_finite = 0;              // of its values; without an original only
+    std::int64_t under_zero = 0;              // codes that are not 0 and become 0: their scale is
     std::optional<Diagnosis> diagnosis = {};  // none: not compared
-    // A fault of the diagnosis. Not compared: refused, codes without a scale, NaN or Inf among its values, NaN, Inf or
-    // negative ones among its scales. Zero and subnormal scales are said only: a block of zeros may have them.
-    bool is_fault() const;
-    std::string sentence()
-        const;  // "global scale is the reciprocal; 0.092 then", "fine", "scales: 2 NaN, 1 zero"
+    std::string apart = {};    // why it has no counterpart; empty: it has, or none is asked for
+    bool other_order = false;  // `apart`: Counterpart::other_order
+
+    // A fault: that of the diagnosis; no counterpart; negative scales; codes that become 0 under a scale of 0; codes and
+    // scales that contradict each other (StoredTensor::is_broken). Without a diagnosis also codes without a scale, NaN or
+    // Inf among values or scales. Scales of 0 above zeros and subnormal ones are said only.
+    VerifiedAs verdict() const;
+    bool is_fault() const { return verdict() == VerifiedAs::fault; }
+    // "global scale is the reciprocal; relative L2 0.092 then", "fine; relative L2 0.0262", "not in the original"; without an
+    // original "nothing wrong found", "among its scales: 2 NaN, 1 zero".
+    std::string sentence() const;
 };
 
 struct VerifyProgress {
@@ -34,17 +45,18 @@ struct VerifyProgress {
 
 struct Verification {
     std::shared_ptr<const TensorStore> model, original = {};
-    // Weights by name: all tensors but scales, asides and those that are no floats.
+    // Weights by name: all tensors but scales, asides and those that are no floats; then those of the original that are not
+    // in the model.
     std::vector<Verified> tensors = {};
-    std::vector<std::string> unmatched = {}, unmatched_there = {};  // as Against
-    std::size_t faults() const;
-    // "24 tensors: 20 fine, 3 with a fault, 1 not compared". Not printable().
+    std::size_t count(VerifiedAs verdict) const;
+    std::size_t faults() const { return count(VerifiedAs::fault); }
+    // "24 tensors: 20 fine, 3 with a fault, 1 not read". Not printable().
     std::string foot() const;
     nlohmann::json json() const;
 };
 
-// `original` may be null. `between` is called before each tensor; what it throws ends this. Throws input_error where the original has none of the tensors, and as
-// TensorStore::read_rows().
+// `original` may be null. `between` is called before each tensor; what it throws ends this. Throws input_error where the
+// original has none of the tensors, and as TensorStore::read_rows().
 Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<const TensorStore> original,
                     const std::function<void(const VerifyProgress&)>& between = {});
 
@@ -53,7 +65,7 @@ class Verifier {
   public:
     Verifier(const TensorStore& model, const TensorStore& original);
     std::optional<Diagnosis> diagnose(const StoredTensor& tensor) const;
-    Verified verify(const StoredTensor& tensor) const;  // with its scales; of the model
+    Verified verify(const StoredTensor& tensor) const;  // of the model, with its scales
     const Counterparts& counterparts() const { return counterparts_; }
 
   private:

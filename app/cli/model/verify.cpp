@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/names.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
@@ -32,6 +34,28 @@ std::string verify_table(const Verification& found) {
     return out + found.foot() + "\n";
 }
 
+// A fault is what was looked for; without one, what was not verified does not end as if it had been.
+void fail_where(const Verification& found) {
+    const auto of_all = [&](std::size_t count, std::string_view verb_one, std::string_view verb_more) {
+        return fmt::format("{} of {} tensor{} {}", with_commas(count), with_commas(found.tensors.size()),
+                           found.tensors.size() == 1 ? "" : "s", count == 1 ? verb_one : verb_more);
+    };
+    if (const std::size_t faults = found.faults(); faults > 0)
+        throw Error(ErrorKind::failed, "verify", of_all(faults, "has a fault", "have a fault"));
+    for (const VerifiedAs verdict : {VerifiedAs::not_read, VerifiedAs::not_compared}) {
+        const std::size_t count = found.count(verdict);
+        if (count == 0) continue;
+        const auto first = std::ranges::find(found.tensors, verdict, &Verified::verdict);
+        const bool read = verdict == VerifiedAs::not_compared;
+        throw input_error(
+            found.model->files()[first->tensor->file].where(),
+            fmt::format("{}: {}: {}",
+                        of_all(count, read ? "is not compared" : "is not read",
+                               read ? "are not compared" : "are not read"),
+                        quote_from(first->tensor->name), read ? first->apart : first->tensor->why));
+    }
+}
+
 void verify_file(const VerifyOptions& options) {
     Outputs outputs;
     outputs.reads(options.file);
@@ -50,9 +74,6 @@ void verify_file(const VerifyOptions& options) {
     progress.erase();
     if (found.tensors.empty())
         throw input_error(model->files().front().where(), "has no tensor that can be verified");
-    if (original)
-        for (const std::string& note : counterpart_notes(found.unmatched, found.unmatched_there, *original))
-            tell("verify: " + note);
     if (options.json) {
         nlohmann::json out = json_header(cpu_backend()->device());
         out.update(found.json());
@@ -60,7 +81,7 @@ void verify_file(const VerifyOptions& options) {
     } else {
         write_stdout(verify_table(found));
     }
-    if (found.faults() > 0) throw Error(ErrorKind::failed, "verify", found.foot());
+    fail_where(found);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ namespace {
 // Why a tensor is not read.
 struct Refusal {
     std::string why;
+    bool is_broken = false;  // StoredTensor::is_broken
 };
 
 std::string extents(std::span<const std::size_t> shape) {
@@ -110,12 +111,31 @@ class Finder {
             mark(hit->scale->name);
             const std::string global = hit->layout->global_of(tensor.name);
             mark(global);
-            if (may_be_codes(tensor.dtype)) return read_codes(tensor, *hit, global);
+            if (may_be_codes(tensor.dtype)) {
+                read_codes(tensor, *hit, global);
+                return note_others(tensor, *hit, global);
+            }
             tensor.note = "a scale stands beside values that are no codes: it is not applied";
         } catch (const Refusal& refusal) {
             tensor.role = TensorRole::refused;
             tensor.element = {};
             tensor.why = refusal.why;
+            tensor.is_broken = refusal.is_broken;
+        }
+    }
+
+    // Scales of another layout that stand beside the same codes.
+    void note_others(StoredTensor& tensor, const Hit& hit, const std::string& global) const {
+        for (const Layout& layout : layouts()) {
+            const std::string name = layout.scale_of(tensor.name);
+            const StoredTensor* const other = own(name);
+            if (!other || other == hit.scale || name == global || other == &tensor ||
+                !is_float_dtype(other->dtype))
+                continue;
+            mark(name);
+            tensor.note = fmt::format("of two sets of scales the second one is not applied{}{}",
+                                      tensor.note.empty() ? "" : "; ", tensor.note);
+            return;
         }
     }
 
@@ -143,7 +163,8 @@ class Finder {
             constexpr std::size_t kBytes = 16;  // of a block
             if (tensor.dtype != "U8" || shape.size() < 2 || shape.back() != kBytes || !is_e8m0(scale))
                 throw Refusal{fmt::format("{} codes of shape {} are no blocks of 16 bytes", tensor.dtype,
-                                          extents(shape))};
+                                          extents(shape)),
+                              true};
             shape.pop_back();
             shape.back() *= 2 * kBytes;
         } else if (tensor.dtype == "I8" &&
@@ -187,7 +208,7 @@ class Finder {
     }
 
     void check(const StoredTensor& tensor, const Hit& hit) const {
-        if (ends_in_byte(tensor)) throw Refusal{kEndsInByte};
+        if (ends_in_byte(tensor)) throw Refusal{kEndsInByte, true};
         const std::string base = tensor.name.substr(0, tensor.name.size() - hit.layout->codes.size());
         if (const StoredTensor* const zeros = find(base + "_zero_point"); zeros && !all_zero(*zeros))
             throw Refusal{"codes with a zero point, which is not 0, are not read"};
@@ -221,9 +242,7 @@ class Finder {
         const std::uint64_t n = scale.values();
         const bool fused = tensor.shape.size() == 2 && (n == 2 || n == 3) && scale.shape.size() <= 2 &&
                            scale.shape.front() == n;
-        if (!fused)
-            throw Refusal{fmt::format("scales of shape {} fit no division of {}", extents(scale.shape),
-                                      extents(tensor.shape))};
+        if (!fused) throw no_division(tensor, scale);
         const auto parts =
             model_.config ? model_.config->parts_of(tensor.shape[0], n) : std::vector<std::size_t>{};
         if (parts.empty())
@@ -233,6 +252,24 @@ class Finder {
                             n, with_commas(tensor.shape[0]),
                             model_.config ? "and that one has other sizes" : "which is not there")};
         return fused_grid(tensor.shape, parts);
+    }
+
+    // Scales that divide each dimension evenly may be blocks of a size that is not known here.
+    Refusal no_division(const StoredTensor& tensor, const StoredTensor& scale) const {
+        Refusal out{fmt::format("scales of shape {} fit no division of {}", extents(scale.shape),
+                                extents(tensor.shape)),
+                    true};
+        std::vector<std::size_t> turned = scale.shape;
+        std::ranges::reverse(turned);
+        if (turned != scale.shape && !scale_grids(tensor.shape, turned, blocks_).empty()) {
+            out.why += "; transposed they do";
+            return out;
+        }
+        bool even = tensor.shape.size() == scale.shape.size();
+        for (std::size_t d = 0; even && d < tensor.shape.size(); ++d)
+            even = scale.shape[d] > 0 && tensor.shape[d] % scale.shape[d] == 0;
+        if (even) out.why += " that is known", out.is_broken = false;
+        return out;
     }
 
     static bool has_block(const ScaleGrid& grid, const std::array<std::size_t, 2>& block) {
@@ -261,7 +298,8 @@ class Finder {
     }
 
     float one_value(const StoredTensor& tensor) const {
-        if (tensor.values() != 1) throw Refusal{fmt::format("{} global scales", tensor.values())};
+        if (tensor.values() != 1)
+            throw Refusal{fmt::format("{} global scales", tensor.values()), tensor.values() == 0};
         if (!is_float_dtype(tensor.dtype))
             throw Refusal{fmt::format("a global scale in {} is not known", tensor.dtype)};
         std::vector<std::byte> bytes(tensor.end - tensor.begin);
@@ -306,10 +344,11 @@ class Finder {
         if (is_code_dtype(tensor.dtype)) {
             tensor.role = ends_in_byte(tensor) ? TensorRole::refused : TensorRole::unscaled;
             tensor.why = ends_in_byte(tensor) ? kEndsInByte : "codes without a scale";
-            if (ends_in_byte(tensor)) tensor.element = {};
+            if (ends_in_byte(tensor)) tensor.element = {}, tensor.is_broken = true;
         } else if (std::ranges::any_of(layouts(), in_bytes)) {
             tensor.role = TensorRole::refused;
             tensor.why = "FP4 codes without a scale";
+            tensor.is_broken = true;
         }
     }
 

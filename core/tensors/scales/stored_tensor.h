@@ -39,7 +39,9 @@ struct StoredTensor {
     bool fortran_order = false, big_endian = false;
     std::string_view element = {};  // decode_stored()'s dtype of its elements; empty: they are not read
     TensorRole role = TensorRole::other;
-    std::string why = {};   // of one that is not values: what it is, or why it is not read
+    std::string why = {};  // of one that is not values: what it is, or why it is not read
+    bool is_broken =
+        false;  // of a refused one: the file contradicts itself, rather than that its layout is not known
     std::string note = {};  // of values: what is odd about their scales, for stderr; empty: nothing
     std::optional<StoredScales> scales = {};  // values are codes times these
 

@@ -44,8 +44,11 @@ TEST_CASE("errors against an original, by hand, and the worst row") {
     const Against got = compare(store_of(scratch, "a.safetensors", a), store_of(scratch, "b.safetensors", b));
     REQUIRE(got.rows.size() == 3);
     CHECK(got.unmatched == std::vector<std::string>{"only", "v"});
-    CHECK(got.unmatched_there == std::vector<std::string>{"other", "v"});
-    CHECK(got.notes()[0] == "2 tensors are not in b.safetensors, by name and shape: only, v");
+    CHECK(got.unmatched_there == std::vector<std::string>{"other"});  // v is there, with another shape
+    CHECK(got.notes() ==
+          std::vector<std::string>{
+              "2 tensors of the model have no counterpart in the original, by name and shape: only, v",
+              "1 tensor of the original has no counterpart in the model, by name and shape: other"});
     REQUIRE(got.rows[0].has_value());
     // Signal 1 + 4 + 9 + 9 = 23, error 1 + 25 = 26, product 1 + 4 + 9 + 12 = 26, own 55.
     CHECK(got.rows[0]->rel_l2 == doctest::Approx(std::sqrt(26.0 / 23)));
@@ -84,4 +87,49 @@ TEST_CASE("fused matrices match their parts on either side, by the rows of each"
     parts.tensors["a.v_proj.weight"] = {{1, 1}, {5}};
     const auto too_short = store_of(scratch, "short.safetensors", parts);
     CHECK(Counterparts(*one, *too_short).of(*one->find("a.qkv_proj.weight")).empty());
+}
+
+TEST_CASE("stacks of experts match experts of their own, on either side, whole or gate and up") {
+    const Scratch scratch;
+    SafeTensors stack, apart, halves;
+    std::vector<float> values(2 * 4 * 3);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+    const auto rows = [&](std::size_t first, std::size_t count) {
+        return std::vector<float>(values.begin() + static_cast<std::ptrdiff_t>(first * 3),
+                                  values.begin() + static_cast<std::ptrdiff_t>((first + count) * 3));
+    };
+    stack.tensors["model.mlp.experts.gate_up_proj"] = {{2, 4, 3}, values};
+    for (std::size_t e = 0; e < 2; ++e) {
+        const std::string begin = "mlp.experts." + std::to_string(e) + ".";
+        apart.tensors[begin + "gate_up_proj.weight"] = {{4, 3}, rows(4 * e, 4)};
+        halves.tensors[begin + "gate_proj.weight"] = {{2, 3}, rows(4 * e, 2)};
+        halves.tensors[begin + "up_proj.weight"] = {{2, 3}, rows(4 * e + 2, 2)};
+    }
+    const auto a = store_of(scratch, "a.safetensors", stack), b = store_of(scratch, "b.safetensors", apart),
+               c = store_of(scratch, "c.safetensors", halves);
+    for (const auto& [model, original] : {std::pair{a, b}, {b, a}, {a, c}, {c, a}}) {
+        const Against got = compare(model, original);
+        CHECK(got.notes().empty());
+        for (const auto& row : got.rows) {
+            REQUIRE(row.has_value());
+            CHECK(row->rel_l2 == 0);
+        }
+    }
+    // One expert less, one of another shape, and transposed matrices are told apart.
+    const auto why = [&](const SafeTensors& original) {
+        const auto there = store_of(scratch, "d.safetensors", original);
+        return Counterparts(*a, *there).find(a->tensors()[0]);
+    };
+    SafeTensors less = apart;
+    less.tensors.erase("mlp.experts.1.gate_up_proj.weight");
+    CHECK(why(less).why == "it has 2 experts, the original 1");
+    CHECK_FALSE(why(less).other_order);
+    SafeTensors turned;
+    for (const auto& [name, tensor] : apart.tensors) turned.tensors[name] = {{3, 4}, tensor.values};
+    CHECK(why(turned).other_order);
+    CHECK(why(turned).why == "the matrices of its experts are transposed in the original");
+    SafeTensors other;
+    other.tensors["mlp.experts.0.gate_up_proj.weight"] = {{5, 3}, std::vector<float>(15)};
+    CHECK(why(other).why == "its experts are (4, 3), in the original (5, 3)");
+    CHECK(why({}).why == "not in the original");
 }

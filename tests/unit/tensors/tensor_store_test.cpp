@@ -199,7 +199,8 @@ TEST_CASE("scales that do not fit refuse their tensor, and NaN, infinite and neg
     const TensorStore wrong(fp8_file(scratch, 200, 300, "w_scale_inv", "[3,2]", {1, 1, 1, 1, 1, 1}));
     const StoredTensor& w = *wrong.find("w");
     CHECK(w.role == TensorRole::refused);
-    CHECK(w.why == "scales of shape (3, 2) fit no division of (200, 300)");
+    CHECK(w.why == "scales of shape (3, 2) fit no division of (200, 300); transposed they do");
+    CHECK(w.is_broken);
     CHECK_THROWS_WITH_AS(require_values(wrong, w), doctest::Contains("tensor 'w': scales of shape"), Error);
     const TensorStore more(fp8_file(scratch, 1, 2, "w_scale", "[3]", {1, 1, 1}));
     CHECK(more.find("w")->role == TensorRole::refused);
