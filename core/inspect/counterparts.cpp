@@ -35,7 +35,8 @@ std::string replaced(std::string_view name, std::string_view part, std::string_v
 Names names_of(const TensorStore& store) {
     Names out;
     for (const StoredTensor& tensor : store.tensors())
-        if (tensor.is_judged(true)) out.emplace(bare_name(tensor.own_name()), &tensor);
+        if (tensor.is_judged(true) && !out.emplace(bare_name(tensor.own_name()), &tensor).second)
+            out.emplace(tensor.own_name(), &tensor);  // "model.w" beside "w"
     return out;
 }
 const StoredTensor* find_in(const Names& names, const std::string& name) {
@@ -244,7 +245,9 @@ Counterparts::Counterparts(const TensorStore& model, const TensorStore& original
 
 Counterpart Counterparts::find(const StoredTensor& tensor) const {
     const std::string name = bare_name(tensor.own_name());
-    if (const StoredTensor* const same = find_in(original_, name)) {
+    const StoredTensor* same = find_in(original_, std::string(tensor.own_name()));
+    if (!same) same = find_in(original_, name);
+    if (same) {
         if (same->shape != tensor.shape) return unlike({same}, tensor.shape, same->shape);
         return {.rows = {{same, 0, same->matrix().rows}}, .named = {same}};
     }

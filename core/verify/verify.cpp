@@ -106,9 +106,9 @@ std::string Verified::sentence() const {
     if (tensor->role == TensorRole::unscaled) parts.emplace_back("codes without a scale, none found");
     if (not_finite > 0) parts.push_back(not_finite_words(not_finite));
     if (under_zero > 0)
-        parts.push_back(under_zero == 1 ? "1 code that is not 0 has a scale of 0"
+        parts.push_back(under_zero == 1 ? "1 code that is not 0 becomes 0 under its scale"
                                         : with_commas(static_cast<std::size_t>(under_zero)) +
-                                              " codes that are not 0 have a scale of 0");
+                                              " codes that are not 0 become 0 under their scales");
     if (!scales.is_usual()) parts.push_back("among its scales: " + scales.words());
     if (parts.empty()) parts.emplace_back("nothing wrong found");
     if (!tensor->note.empty()) parts.push_back(tensor->note);

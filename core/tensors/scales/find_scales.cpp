@@ -259,9 +259,10 @@ class Finder {
         Refusal out{fmt::format("scales of shape {} fit no division of {}", extents(scale.shape),
                                 extents(tensor.shape)),
                     true};
-        std::vector<std::size_t> turned = scale.shape;
-        std::ranges::reverse(turned);
-        if (turned != scale.shape && !scale_grids(tensor.shape, turned, blocks_).empty()) {
+        constexpr std::size_t kBlock = 128;
+        const auto blocks = [](std::size_t extent) { return (extent + kBlock - 1) / kBlock; };
+        if (tensor.shape.size() == 2 && scale.shape.size() == 2 &&
+            scale.shape[0] == blocks(tensor.shape[1]) && scale.shape[1] == blocks(tensor.shape[0])) {
             out.why += "; transposed they do";
             return out;
         }

@@ -201,6 +201,10 @@ TEST_CASE("scales that do not fit refuse their tensor, and NaN, infinite and neg
     CHECK(w.role == TensorRole::refused);
     CHECK(w.why == "scales of shape (3, 2) fit no division of (200, 300); transposed they do");
     CHECK(w.is_broken);
+    // Blocks of 64 x 64 may be right, and are not known.
+    const TensorStore blocks(fp8_file(scratch, 128, 256, "w_scale_inv", "[2,4]", std::vector<float>(8, 1)));
+    CHECK(blocks.find("w")->why == "scales of shape (2, 4) fit no division of (128, 256) that is known");
+    CHECK_FALSE(blocks.find("w")->is_broken);
     CHECK_THROWS_WITH_AS(require_values(wrong, w), doctest::Contains("tensor 'w': scales of shape"), Error);
     const TensorStore more(fp8_file(scratch, 1, 2, "w_scale", "[3]", {1, 1, 1}));
     CHECK(more.find("w")->role == TensorRole::refused);

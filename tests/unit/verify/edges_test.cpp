@@ -330,6 +330,14 @@ TEST_CASE("tensors that one side does not have, or has with another shape, are f
     CHECK(all.tensors[3].sentence() == "in the original, not in the model");
     CHECK(all.faults() == 3);
     CHECK(all.foot() == "4 tensors: 1 fine, 3 with a fault");
+    // Two names that differ by their prefix alone.
+    original = {{"a.weight", original["a.weight"]},
+                {"model.a.weight", faulty::bf16(Values(w.size()), {64, 128})}};
+    const Verification two = verified(
+        scratch, {{"a.weight", model["a.weight"]}, {"a.weight_scale", model["a.weight_scale"]}}, original);
+    REQUIRE(two.tensors.size() == 2);
+    CHECK(two.tensors[0].verdict() == VerifiedAs::fine);
+    CHECK(two.tensors[1].tensor->name == "model.a.weight");
 }
 
 TEST_CASE("what is not read or not compared is neither fine nor a fault, and its original is not missing") {
@@ -357,7 +365,7 @@ TEST_CASE("what is not read or not compared is neither fine nor a fault, and its
     CHECK(all.foot() == "2 tensors: 1 fine, 0 with a fault, 1 not compared");
 }
 
-TEST_CASE("codes above 0 under a scale of 0 are a fault, with an original and without; zeros are not") {
+TEST_CASE("codes that become 0 under a scale of 0 are a fault with and without an original, zeros are not") {
     const Shape shape{.rows = 64, .cols = 128};
     Values w = faulty::weights(17, shape);
     for (std::size_t c = 0; c < 128; ++c) w[3 * 128 + c] = w[5 * 128 + c] = 0;
@@ -375,7 +383,8 @@ TEST_CASE("codes above 0 under a scale of 0 are a fault, with an original and wi
           "checked");
     weight.codes[5 * 128 + 1] = 0x81, weight.codes[5 * 128 + 2] = 0x80;  // -2^-9 and -0
     const Verification bad = alone();
-    CHECK(bad.tensors[0].sentence() == "1 code that is not 0 has a scale of 0; among its scales: 1 zero");
+    CHECK(bad.tensors[0].sentence() ==
+          "1 code that is not 0 becomes 0 under its scale; among its scales: 1 zero");
     CHECK(bad.faults() == 1);
     CHECK(verified(scratch, file_of(weight), original_of(w, shape)).faults() == 1);
 }
