@@ -149,8 +149,10 @@ TEST_CASE("inspect --against adds columns behind all others, and names what has 
         fp8lab("inspect " + file + " --recipe bf16 --json --against " + kFolder + "ct-fp8-conv.safetensors");
     CHECK(other.code == 0);
     CHECK(has(other.err,
-              "inspect: 1 tensor is not in ct-fp8-conv.safetensors, by name and shape: "
+              "inspect: 1 tensor of the model has no counterpart in the original, by name and shape: "
               "layers.0.down.weight\n"));
-    CHECK(has(other.err, "inspect: 1 tensor is not in this model, by name and shape: conv.weight\n"));
+    CHECK(has(other.err,
+              "inspect: 1 tensor of the original has no counterpart in the model, by name and shape: "
+              "conv.weight\n"));
     CHECK(fp8lab("inspect " + file + " --against nowhere.safetensors").code == 4);
 }
