@@ -41,6 +41,13 @@ std::vector<OptionSwitch> make_switches() {
           .help = "max: the largest |x|. A percentile: what so many percent of the elements do not exceed; "
                   "those above saturate. A change acts at the next step."},
          {{"max", "max"}, {"p99.99", "99.99 %"}, {"p99.9", "99.9 %"}, {"p99", "99 %"}}},
+        {{.name = "algo",
+          .label = "Amax of the history",
+          .help =
+              "The largest amax; the exponential moving average of the amaxes; or the largest of a "
+              "percentile of |x|. Transformer Engine has only the first, and the newest. A change acts at "
+              "the next step."},
+         {{"max", "largest"}, {"ema0.9", "average, 0.9"}, {"p99.99", "99.99 %"}}},
         {{.name = "loss_scale",
           .label = "Loss scale",
           .help = "As torch.amp.GradScaler: dy is multiplied, weight gradients are divided; a step with an "

@@ -29,9 +29,12 @@ void apply_settings(Recipe& recipe, const Params& params) {
     if (recipe.scale == ScaleSource::delayed) {
         recipe.history = params.history;
         recipe.margin = params.margin;
-        const Recipe with_algo = parse_recipe("delayed:algo=" + params.algo);
-        recipe.algo = with_algo.algo;
-        recipe.ema_decay = with_algo.ema_decay, recipe.amax_percentile = with_algo.amax_percentile;
+        // An average or a percentile is in the options.
+        if (params.algo == "most_recent") {
+            if (recipe.algo == AmaxAlgo::ema || recipe.amax_percentile > 0)
+                throw usage_error("options", "algo and the control Algorithm cannot both choose the amax");
+            recipe.algo = AmaxAlgo::most_recent;
+        }
         recipe.interval = params.interval;
     }
     if (!narrow(recipe)) return;
@@ -88,14 +91,8 @@ void add_arms(Params& p, std::vector<Row>& out) {
         choice({.name = "algo",
                 .label = "Algorithm",
                 .te_name = "amax_compute_algo",
-                .help = "The scale is computed from the largest amax of the history, from the newest, from "
-                        "their exponential moving average, or from the largest of a percentile of |x|. "
-                        "Transformer Engine has the first two."},
-               &p.algo,
-               {{"max", "max"},
-                {"most_recent", "most recent"},
-                {"ema0.9", "average, 0.9"},
-                {"p99.99", "99.99 %"}}))
+                .help = "The scale is computed from the largest amax of the history, or from the newest."},
+               &p.algo, {{"max", "max"}, {"most_recent", "most recent"}}))
         .shown = scaled;
     add.as_it_is(choice({.name = "tensor",
                          .label = "Show tensor",

@@ -137,9 +137,16 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             const bool of_lower = entry.id == "lower";
             // All recipes of a scan are its columns, and it can be sorted by each.
             const bool of_scan = entry.id == "workbench" && has_scan_recipes(field);
+            // Operands of one GEMM: formats and recipes, each a value of that option.
+            const bool of_inputs =
+                entry.id == "transformer" && field.info.name.ends_with("_in") &&
+                std::ranges::all_of(field.choices, [&](const Choice& choice) {
+                    return choice.id == "recipe" ||
+                           has_inputs(parse_recipe("delayed:" + field.info.name + "=" + choice.id));
+                });
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
-                       of_lower || of_scan));
+                       of_lower || of_scan || of_inputs));
         }
     }
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/scaling/recipe.h"
 #include "labs/train/model_options.h"
 
@@ -42,8 +43,8 @@ TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
     };
     CHECK(offered(params_of("nvfp4")) == with_inputs({"w2d", "rht", "target", "wide"}));
     CHECK(offered(params_of("nvfp4-te")) == with_inputs({"w2d", "rht", "target", "wide"}));
-    for (const char* recipe : {"mxfp4", "mxfp8", "delayed"})
-        CHECK(offered(params_of(recipe)) == with_inputs({"wide"}));
+    for (const char* recipe : {"mxfp4", "mxfp8"}) CHECK(offered(params_of(recipe)) == with_inputs({"wide"}));
+    CHECK(offered(params_of("delayed")) == with_inputs({"wide", "algo"}));
     CHECK(offered(params_of("bf16")) == inputs);
     CHECK(offered(params_of("current")) == with_inputs({"wide", "amax"}));
     CHECK(offered(params_of("bf16", "loss_scale=256")) == with_inputs({"growth_interval"}));
@@ -133,10 +134,15 @@ TEST_CASE(
     params.options = options_with(params, scale, "none");
     CHECK(params.options.empty());
     CHECK(arms_of(params)[1].loss_scale == 0);
-    for (const char* algo : {"max", "most_recent", "ema0.9", "p99.99"}) {
+    for (const char* algo : {"max", "ema0.9", "p99.99"}) {
         Params delayed = params_of("delayed");
-        delayed.algo = algo;
+        delayed.options = options_with(delayed, option_named(delayed, "algo"), algo);
         CHECK(recipe_text(arms_of(delayed)[1]) ==
               (algo == std::string("max") ? "delayed" : "delayed:algo=" + std::string(algo)));
+        delayed.algo = "most_recent";
+        if (algo == std::string("max"))
+            CHECK(recipe_text(arms_of(delayed)[1]) == "delayed:algo=most_recent");
+        else
+            CHECK_THROWS_AS(arms_of(delayed), Error);
     }
 }
