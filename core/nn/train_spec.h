@@ -19,10 +19,6 @@ enum class Activation { tanh, gelu, relu };  // gelu: the tanh form
 enum class Schedule { constant, cosine };
 enum class OptimizerKind { adamw, sgd };
 enum class LossKind { mse, cross_entropy };
-// When micro-batches cast the weights: once a step, for each micro-batch, or never again after step 0.
-enum class WeightCache { once, each, stale };
-// Which amaxes of the micro-batches enter the history of delayed scaling: the largest, that of the last one, or each.
-enum class AmaxOf { max, last, each };
 
 // The type of weights, gradients and moments. bf16: no FP32 master weights, like a PyTorch model in BF16;
 // only for recipe bf16 on a GPU, to measure the cost of master weights.
@@ -47,11 +43,6 @@ struct TrainSpec {
     OptimizerKind optimizer = OptimizerKind::adamw;
     std::uint64_t seed = 1;
     StateType state = StateType::fp32;
-    int accumulate = 1;  // micro-batches a step; a divisor of the batch
-    const FormatInfo* accumulate_in =
-        nullptr;  // the type of the sum of their weight gradients; nullptr: FP32
-    WeightCache weight_cache = WeightCache::once;
-    AmaxOf amax_of = AmaxOf::max;
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
@@ -69,8 +60,6 @@ struct TrainOptions {
     std::optional<double> beta1, beta2, eps, clip;
     std::optional<int> warmup;
     std::string schedule = {}, optimizer = "adamw";
-    int accumulate = 1;
-    std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
     std::uint64_t seed = 1;
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;

@@ -31,7 +31,7 @@ enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, 
 // What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
 // the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
 enum class Nvfp4Target { six, four, four_or_six };
-enum class MasterWeights { fp32, bf16, none };
+enum class MasterWeights { fp32, none };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
@@ -108,10 +108,6 @@ struct Recipe {
     // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
     float loss_scale = 0;     // the first one
     int growth_interval = 0;  // steps without an Inf or NaN after which it doubles; 0: it stays
-    // How AdamW's moments of matrices are stored. nullptr: FP32.
-    const FormatInfo *m = nullptr, *v = nullptr;
-    bool moment_tensor_scale = false;  // of 8 bits: one FP32 scale a tensor, not one a block of 128
-    Rounding round_m = Rounding::nearest, round_v = Rounding::nearest;
 };
 
 // All rows, in the order of the table, which is that of `list recipes`.
