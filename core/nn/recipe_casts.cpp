@@ -1,6 +1,7 @@
 #include "core/nn/recipe_casts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -27,10 +28,9 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
 #if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 __attribute__((target_clones("avx512f", "avx2", "default")))
 #endif
-float kurtosis(std::span<const float> values) {
+void add_powers(std::span<const float> values, double& square, double& power) {
     constexpr std::size_t kLanes = 16, kRun = 4096;
     typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float))));
-    double square = 0, power = 0;
     for (std::size_t begin = 0; begin < values.size(); begin += kRun) {
         const auto part = values.subspan(begin, std::min(kRun, values.size() - begin));
         Lanes second{}, fourth{}, v{};
@@ -51,7 +51,6 @@ float kurtosis(std::span<const float> values) {
             power += static_cast<double>(fourth[lane]);
         }
     }
-    return static_cast<float>(power / square * static_cast<double>(values.size()) / square);
 }
 
 // dy of a step whose loss was not finite: there was no backward pass.
@@ -67,8 +66,13 @@ TensorRecord not_measured(const CastPlan& plan) {
 
 }  // namespace
 
-RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed)
-    : plan_(std::move(plan)), seed_(seed), states_(plan_.tensors.size()) {
+void RecipeCasts::PowerSums::add(std::span<const float> values) {
+    add_powers(values, square, fourth);
+    n += static_cast<double>(values.size());
+}
+
+RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate)
+    : plan_(std::move(plan)), seed_(seed), accumulate_(std::move(accumulate)), states_(plan_.tensors.size()) {
     set_recipe(recipe);
 }
 
@@ -104,6 +108,7 @@ void RecipeCasts::set_recipe(const Recipe& recipe) {
         set_side(s.sides[1], id, Along::rows, here);
         s.split = fp8lab::is_split(here, plan_.tensor(id).tensor);
         if (!s.split) s.sides[1] = {};
+        s.kept = {};
     }
 }
 
@@ -142,14 +147,60 @@ void RecipeCasts::restore_delayed(TensorId id, Along along, float scale, int sca
 }
 
 void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
-    step_ = step;
+    step_ = step, micro_ = 0;
     evaluates_ = false;
     watched_ = watched;
     view_.reset();
-    for (State& s : states_) s.nonfinite = s.sides[0].casted = s.sides[1].casted = false;
+    for (State& s : states_) {
+        s.nonfinite = false;
+        for (Side& side : s.sides) {
+            if (accumulate_.amax == AmaxOf::each) side.rolling = side.delayed;
+            side.casted = side.casted_before = false;
+        }
+    }
+    open_ = true;
+}
+
+void RecipeCasts::begin_micro(int micro) {
+    micro_ = micro;
+    for (State& s : states_)
+        for (Side& side : s.sides) {
+            if (accumulate_.amax == AmaxOf::each && side.casted && is_delayed(s, side))
+                side.rolling.update(side.scale_amax);
+            side.casted_before |= side.casted;
+            side.casted = false;
+        }
+}
+
+bool RecipeCasts::keeps(TensorId id, Along along) const {
+    if (evaluates_ || plan_.tensor(id).tensor != TensorClass::w) return false;
+    if (!is_element(*state(id).side(along).plan.format)) return false;
+    if (accumulate_.weights == WeightCache::stale) return true;
+    return accumulate_.weights == WeightCache::once && accumulate_.micro_batches > 1;
+}
+
+bool RecipeCasts::has_kept(TensorId id, Along along) const {
+    if (state(id).kept[along == Along::rows].values.empty()) return false;
+    return micro_ > 0 || (accumulate_.weights == WeightCache::stale && step_ > 0);
+}
+
+const Matrix<float>& RecipeCasts::kept(TensorId id, Along along) const {
+    static const Matrix<float> none;
+    return accumulate_.weights == WeightCache::stale ? state(id).kept[along == Along::rows] : none;
+}
+
+void RecipeCasts::restore_kept(TensorId id, Along along, Matrix<float> cast) {
+    if (accumulate_.weights == WeightCache::stale) state(id).kept[along == Along::rows] = std::move(cast);
 }
 
 const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix<float>& value) {
+    if (!keeps(id, along)) return cast(id, along, value);
+    Matrix<float>& kept = state(id).kept[along == Along::rows];
+    if (!has_kept(id, along)) kept = cast(id, along, value);
+    return kept;
+}
+
+const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<float>& value) {
     State& s = state(id);
     Side& side = s.side(along);
     const bool first = !side.casted && !evaluates_, first_of_all = first && !s.casted();
@@ -170,21 +221,27 @@ const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix
     QuantizeRequest request = request_of(id, along, in);
     request.with_stats = first;
     if (side.plan.granularity == Granularity::tensor && side.plan.scaled)
-        request.tensor_scale = is_delayed(s, side) ? side.delayed.scale() : s.fixed_scale;
+        request.tensor_scale = is_delayed(s, side) ? in_use(side).scale() : s.fixed_scale;
     side.cast.resize(in.rows, in.cols);
     const QuantizeResult result = quantize(side.plan, in.values, side.cast.values, request);
     if (first) note(id, side, in, result);
-    if (first && is_delayed(s, side))
-        side.scale_amax =
-            side.plan.amax_percentile > 0 ? scale_amax(side.plan, in.values) : result.stats.amax;
+    if (first && is_delayed(s, side)) note_amax(side, in, result.stats.amax);
     if (first_of_all && id == watched_) watch(id, side, in);
     return side.cast;
+}
+
+void RecipeCasts::note_amax(Side& side, const Matrix<float>& in, float amax) {
+    if (side.plan.amax_percentile > 0) amax = scale_amax(side.plan, in.values);
+    // A NaN stays.
+    const bool keep = accumulate_.amax == AmaxOf::max && side.casted_before && !(amax > side.scale_amax) &&
+                      !std::isnan(amax);
+    if (!keep) side.scale_amax = amax;
 }
 
 QuantizeRequest RecipeCasts::request_of(TensorId id, Along along, const Matrix<float>& in) const {
     QuantizeRequest request{.rows = in.rows, .cols = in.cols, .along = along, .seed = seed_};
     request.stream =
-        stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows));
+        stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows), micro_);
     return request;
 }
 
@@ -209,14 +266,22 @@ const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
 void RecipeCasts::note(TensorId id, Side& side, const Matrix<float>& value, const QuantizeResult& result) {
     State& s = state(id);
     const bool one_scale = side.plan.granularity == Granularity::tensor;
-    side.record = {.amax = result.stats.amax,
+    if (!side.casted_before) side.stats = {}, side.powers = {}, side.saturated = 0;
+    side.stats += result.stats;
+    side.saturated += result.stats.overflow > 0;
+    const CastStats& stats = side.stats;
+    side.record = {.amax = stats.amax,
                    .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
-                   .underflow_pct = static_cast<float>(result.stats.underflow_pct()),
-                   .overflow_pct = static_cast<float>(result.stats.overflow_pct()),
-                   .sqnr_db = static_cast<float>(result.stats.sqnr_db()),
-                   .lost_l1_pct = static_cast<float>(result.stats.lost_l1_pct()),
-                   .lost_energy_pct = static_cast<float>(result.stats.lost_energy_pct())};
-    if (plan_.gated) side.record.kurtosis = kurtosis(value.values);
+                   .underflow_pct = static_cast<float>(stats.underflow_pct()),
+                   .overflow_pct = static_cast<float>(stats.overflow_pct()),
+                   .sqnr_db = static_cast<float>(stats.sqnr_db()),
+                   .lost_l1_pct = static_cast<float>(stats.lost_l1_pct()),
+                   .lost_energy_pct = static_cast<float>(stats.lost_energy_pct())};
+    if (accumulate_.micro_batches > 1) side.record.saturated_casts = static_cast<float>(side.saturated);
+    if (plan_.gated) {
+        side.powers.add(value.values);
+        side.record.kurtosis = side.powers.kurtosis();
+    }
     const bool overflow_is_nonfinite = side.plan.overflow == Overflow::nonsaturate &&
                                        (has_nan(*side.plan.format) || has_infinity(*side.plan.format));
     s.nonfinite |= result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
@@ -224,6 +289,7 @@ void RecipeCasts::note(TensorId id, Side& side, const Matrix<float>& value, cons
 
 void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& value) {
     TensorView view;
+    if (view_) view = std::move(*view_);  // of the micro-batches before
     view.id = id;
     view.step = step_;
     view.scale = side.record.scale;
@@ -248,18 +314,23 @@ void RecipeCasts::round(Matrix<float>& result, OutType to) {
 std::vector<TensorRecord> RecipeCasts::end_step() {
     std::vector<TensorRecord> records;
     records.reserve(states_.size());
+    const bool each = accumulate_.amax == AmaxOf::each;
     for (State& s : states_) {
-        for (Side& side : s.sides)
-            if (side.casted && is_delayed(s, side)) side.delayed.update(side.scale_amax);
+        for (Side& side : s.sides) {
+            const bool due = each ? side.casted : side.seen();
+            if (due && is_delayed(s, side)) in_use(side).update(side.scale_amax);
+            if (each) side.delayed = side.rolling;
+        }
         Side &first = s.sides[0], &second = s.sides[1];
-        if (!s.casted()) first.record = not_measured(first.plan);
-        if (!first.casted && second.casted)  // dy of layer 1, which has no dgrad
+        if (!s.seen()) first.record = not_measured(first.plan);
+        if (!first.seen() && second.seen())  // dy of layer 1, which has no dgrad
             records.push_back(second.record);
         else
             records.push_back(first.record);
-        if (first.casted && second.casted && second.record.applies)
+        if (first.seen() && second.seen() && second.record.applies)
             records.back().second_sqnr_db = second.record.sqnr_db;
     }
+    open_ = false;
     return records;
 }
 

@@ -6,6 +6,9 @@
 // wgrad in layer 1, which has no dgrad). Where Recipe::inputs make the two casts different ones, each GEMM has its own
 // plan, scale and history, and the record has the SQNR of the second cast too. Weights in 16x16 blocks are cast once, for fprop and dgrad.
 //
+// Of a step with several micro-batches (Accumulation) the records are of all casts of a tensor together: the largest
+// amax, shares over all elements. Weights are cast in the first one, unless it says otherwise.
+//
 // With rht, x and dy of wgrad are padded with rows of zeros to a multiple of 16, rotated along the batch with
 // Transformer Engine's signs, with rht=bf16 rounded to BF16, and cast. The padding is kept, so that the rotations cancel in the product; a record
 // of dy of layer 1 describes the rotated tensor with its padding.
@@ -24,7 +27,7 @@ namespace fp8lab {
 
 class RecipeCasts final : public GemmCasts<float> {
   public:
-    RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed);
+    RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate = {});
 
     const Recipe& recipe() const { return recipe_; }
     // Call between steps. A tensor with delayed scaling before and after, in the same format, keeps its
@@ -37,9 +40,15 @@ class RecipeCasts final : public GemmCasts<float> {
     // master=none: the weight is stored with a constant scale, which per-tensor casts use too. 0: none.
     void fix_scale(TensorId weight, float scale) { state(weight).fixed_scale = scale; }
 
+    // A step that was not ended has changed no scale.
     void begin_step(int step, std::optional<TensorId> watched);
+    // Before each micro-batch of the step but the first.
+    void begin_micro(int micro);
     // From here to the next begin_step() operands are cast with the current scales, without records and amaxes.
-    void begin_evaluation() { evaluates_ = true; }
+    void begin_evaluation() {
+        evaluates_ = true;
+        open_ = false;
+    }
     const Matrix<float>& operand(TensorId id, Along along, const Matrix<float>& value) override;
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
@@ -60,31 +69,58 @@ class RecipeCasts final : public GemmCasts<float> {
         return is_delayed(s, s.side(along)) ? &s.side(along).delayed : nullptr;
     }
     void restore_delayed(TensorId id, Along along, float scale, int scale_age, std::vector<float> history);
+    // With WeightCache::stale: the cast of a weight that the GEMM with this K has read since the first step. Empty: there is
+    // none yet, or the tensor is no weight.
+    const Matrix<float>& kept(TensorId id, Along along) const;
+    void restore_kept(TensorId id, Along along, Matrix<float> cast);
 
   private:
+    struct PowerSums {  // for the kurtosis
+        double square = 0, fourth = 0, n = 0;
+        void add(std::span<const float> values);
+        float kurtosis() const { return static_cast<float>(fourth / square * n / square); }
+    };
     struct Side {  // one cast, for one GEMM or for both
         CastPlan plan;
         DelayedScale delayed;
+        DelayedScale
+            rolling;  // with AmaxOf::each, during a step, so that a step that is not ended changes nothing
         bool delayed_scale = false, rotated = false;  // rotated: along the batch
-        bool casted = false;                          // in this step
+        bool casted = false, casted_before = false;   // in this micro-batch; in an earlier one of this step
         float scale_amax = 0;                         // of this step, for the delayed scale
+        int saturated = 0;                            // casts of this step in which an element saturates
+        CastStats stats;                              // of this step, as the next
+        PowerSums powers;
         TensorRecord record;
         Matrix<float> cast;
+        bool seen() const { return casted || casted_before; }
     };
     struct State {
         std::array<Side, 2> sides;  // by Along; not split: both use the first
         bool split = false;
         float fixed_scale = 0;
         bool nonfinite = false;  // in this step
+        // What the GEMMs read of a weight that is not cast again, by Along.
+        std::array<Matrix<float>, 2> kept;
         Side& side(Along along) { return sides[split && along == Along::rows ? 1 : 0]; }
         const Side& side(Along along) const { return sides[split && along == Along::rows ? 1 : 0]; }
         bool casted() const { return sides[0].casted || sides[1].casted; }
+        bool seen() const { return sides[0].seen() || sides[1].seen(); }
     };
     State& state(TensorId id) { return states_[id.index]; }
     const State& state(TensorId id) const { return states_[id.index]; }
     static bool is_delayed(const State& s, const Side& side) {
         return side.delayed_scale && s.fixed_scale == 0;
     }
+    // Whether the cast of a weight outlasts the micro-batch, and whether it is there. As in Transformer Engine, only casts to
+    // 8 bits and less do.
+    bool keeps(TensorId id, Along along) const;
+    bool has_kept(TensorId id, Along along) const;
+    DelayedScale& in_use(Side& side) const {
+        return open_ && accumulate_.amax == AmaxOf::each ? side.rolling : side.delayed;
+    }
+    const Matrix<float>& cast(TensorId id, Along along, const Matrix<float>& value);
+    void note_amax(Side& side, const Matrix<float>& in, float amax);
     void set_side(Side& side, TensorId id, Along along, const Recipe& here);
     const Matrix<float>& rotated(const Matrix<float>& value);
     static void round(Matrix<float>& result, OutType to);
@@ -96,8 +132,9 @@ class RecipeCasts final : public GemmCasts<float> {
     ModelPlan plan_;
     Recipe recipe_;
     std::uint64_t seed_;
-    int step_ = 0;
-    bool evaluates_ = false;
+    Accumulation accumulate_;
+    int step_ = 0, micro_ = 0;
+    bool evaluates_ = false, open_ = false;  // open: a step has begun and has not ended
     std::optional<TensorId> watched_;
     std::optional<TensorView> view_;
     std::vector<State> states_;

@@ -14,9 +14,11 @@
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/pictures/digits.h"
+#include "core/nn/streams.h"
 #include "core/nn/tasks.h"
 #include "core/nn/tokens/token_tasks.h"
 #include "core/scaling/recipe_lists.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab {
 namespace {
@@ -30,6 +32,11 @@ constexpr std::array kActivations = {Named{Activation::tanh, "tanh"}, Named{Acti
 constexpr std::array kSchedules = {Named{Schedule::constant, "constant"}, Named{Schedule::cosine, "cosine"}};
 constexpr std::array kOptimizers = {Named{OptimizerKind::adamw, "adamw"}, Named{OptimizerKind::sgd, "sgd"}};
 constexpr std::array kLosses = {Named{LossKind::mse, "mse"}, Named{LossKind::cross_entropy, "cross-entropy"}};
+constexpr std::array kWeightCaches = {Named{WeightCache::once, "once"}, Named{WeightCache::each, "each"},
+                                      Named{WeightCache::stale, "stale"}};
+constexpr std::array kAmaxOf = {Named{AmaxOf::max, "max"}, Named{AmaxOf::last, "last"},
+                                Named{AmaxOf::each, "each"}};
+constexpr std::array<std::string_view, 4> kSumFormats = {"fp32", "bf16", "e4m3", "e5m2"};
 
 template <class Enum, std::size_t n>
 Enum parse(const std::array<Named<Enum>, n>& names, std::string_view option, std::string_view text) {
@@ -173,6 +180,43 @@ void check_tokens(const TrainSpec& spec) {
                                                  spec.batch, context, tokens, kMost));
 }
 
+bool has_delayed_scale(const Recipe& recipe) {
+    for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
+        for (const Along along : {Along::cols, Along::rows})
+            if (side_cast(recipe, tensor, along).delayed) return true;
+    return false;
+}
+
+// Options without an effect are mistakes, as in a recipe.
+void check_accumulation(const TrainSpec& spec, const TrainOptions& options) {
+    const Accumulation& a = spec.accumulate;
+    if (spec.batch % a.micro_batches != 0)
+        throw usage_error("--accumulate", fmt::format("{} micro-batches do not divide a batch of {}",
+                                                      a.micro_batches, spec.batch));
+    const auto without_effect = [](std::string_view option, std::string_view value, std::string_view why) {
+        throw usage_error(std::string(option), fmt::format("{} has no effect {}", value, why));
+    };
+    constexpr std::string_view kOne = "with --accumulate 1";
+    if (a.micro_batches == 1 && a.format != "fp32") without_effect("--accumulate-in", a.format, kOne);
+    if (a.micro_batches == 1 && a.weights == WeightCache::each)
+        without_effect("--weight-cache", "each", kOne);
+    if (options.amax_of.empty()) return;
+    if (a.micro_batches == 1 && a.amax != AmaxOf::max) without_effect("--amax-of", options.amax_of, kOne);
+    if (std::ranges::none_of(spec.arms, has_delayed_scale))
+        without_effect("--amax-of", options.amax_of, "without an arm of delayed scaling");
+}
+
+void set_accumulation(TrainSpec& spec, const TrainOptions& options) {
+    Accumulation& a = spec.accumulate;
+    a.micro_batches = in_range("--accumulate", options.accumulate.value_or(1), 1, kMostMicroBatches);
+    if (!options.accumulate_in.empty()) a.format = options.accumulate_in;
+    if (std::ranges::find(kSumFormats, a.format) == kSumFormats.end())
+        throw usage_error("--accumulate-in",
+                          fmt::format("'{}' is none of {}", a.format, fmt::join(kSumFormats, ", ")));
+    a.weights = parse_given(kWeightCaches, "--weight-cache", options.weight_cache).value_or(a.weights);
+    a.amax = parse_given(kAmaxOf, "--amax-of", options.amax_of).value_or(a.amax);
+}
+
 void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
     const ModelEntry& model = find_model(spec.model);
     if (model.tokens != (task.vocabulary > 0))
@@ -237,6 +281,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.optimizer = parse(kOptimizers, "--optimizer", options.optimizer);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
+    set_accumulation(spec, options);
     // Names are checked before a file is read.
     const auto activation = parse_given(kActivations, "--activation", options.activation);
     const auto loss = parse_given(kLosses, "--loss", options.loss);
@@ -256,6 +301,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.clip = in_range("--clip", options.clip.value_or(task.clip), 0.0, 1e9);
     spec.warmup = in_range("--warmup", options.warmup.value_or(spec.warmup), 0, 1'000'000'000);
     check_fit(spec, task);
+    check_accumulation(spec, options);
     return spec;
 }
 
@@ -294,6 +340,17 @@ std::string optimizer_text(const TrainSpec& spec) {
     return text;
 }
 
+// Only where they are not the defaults.
+std::string accumulation_text(const TrainSpec& spec) {
+    const Accumulation usual, &a = spec.accumulate;
+    std::string text;
+    if (a.micro_batches != usual.micro_batches) text += fmt::format(" --accumulate {}", a.micro_batches);
+    if (a.format != usual.format) text += " --accumulate-in " + a.format;
+    if (a.weights != usual.weights) text += fmt::format(" --weight-cache {}", to_string(a.weights));
+    if (a.amax != usual.amax) text += fmt::format(" --amax-of {}", to_string(a.amax));
+    return text;
+}
+
 }  // namespace
 
 std::string command_line(const TrainSpec& spec) {
@@ -301,10 +358,10 @@ std::string command_line(const TrainSpec& spec) {
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
     return fmt::format(
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
-        "--optimizer {} --weight-decay {} --loss {} --seed {}{}",
+        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}",
         fmt::join(arms, ","), task_text(spec), model_text(spec), spec.batch, spec.steps, shortest(spec.lr),
         to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
-        to_string(spec.loss), spec.seed, optimizer_text(spec));
+        to_string(spec.loss), spec.seed, optimizer_text(spec), accumulation_text(spec));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {
@@ -320,5 +377,7 @@ std::string_view to_string(Activation kind) { return name_in(kActivations, kind)
 std::string_view to_string(Schedule kind) { return name_in(kSchedules, kind); }
 std::string_view to_string(OptimizerKind kind) { return name_in(kOptimizers, kind); }
 std::string_view to_string(LossKind kind) { return name_in(kLosses, kind); }
+std::string_view to_string(WeightCache kind) { return name_in(kWeightCaches, kind); }
+std::string_view to_string(AmaxOf kind) { return name_in(kAmaxOf, kind); }
 
 }  // namespace fp8lab

@@ -24,6 +24,21 @@ enum class LossKind { mse, cross_entropy };
 // only for recipe bf16 on a GPU, to measure the cost of master weights.
 enum class StateType { fp32, bf16 };
 
+// Gradient accumulation: a step computes the gradients of several micro-batches one after the other and updates the
+// weights once, with their mean.
+// When weights are cast: in the first micro-batch of a step, as Transformer Engine does with is_first_microbatch; in
+// each; or in the first step only, which is the fault of a program that never sets is_first_microbatch again.
+enum class WeightCache { once, each, stale };
+// Which amax of a step goes into the history of delayed scaling: the largest of all micro-batches; that of the last;
+// or each, so that the history rolls once per micro-batch.
+enum class AmaxOf { max, last, each };
+struct Accumulation {
+    int micro_batches = 1;        // of a step, each of batch / micro_batches rows or sequences
+    std::string format = "fp32";  // of the sums of gradients: fp32, bf16, e4m3 or e5m2
+    WeightCache weights = WeightCache::once;
+    AmaxOf amax = AmaxOf::max;
+};
+
 struct TrainSpec {
     std::string model = "mlp";                      // core/nn/models.cpp
     std::map<std::string, int, std::less<>> sizes;  // the options of the model: ModelEntry::options
@@ -43,6 +58,7 @@ struct TrainSpec {
     OptimizerKind optimizer = OptimizerKind::adamw;
     std::uint64_t seed = 1;
     StateType state = StateType::fp32;
+    Accumulation accumulate;
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
@@ -61,6 +77,8 @@ struct TrainOptions {
     std::optional<int> warmup;
     std::string schedule = {}, optimizer = "adamw";
     std::uint64_t seed = 1;
+    std::optional<int> accumulate;
+    std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;
 };
@@ -85,5 +103,7 @@ std::string_view to_string(Activation);
 std::string_view to_string(Schedule);
 std::string_view to_string(OptimizerKind);
 std::string_view to_string(LossKind);
+std::string_view to_string(WeightCache);
+std::string_view to_string(AmaxOf);
 
 }  // namespace fp8lab

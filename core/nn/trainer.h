@@ -67,6 +67,8 @@ struct TensorRecord {           // one tensor in one step; NaN: not measured in 
     float kurtosis = std::numeric_limits<float>::quiet_NaN();
     // Of the second cast, where Recipe::inputs give the other GEMM one of its own.
     float second_sqnr_db = std::numeric_limits<float>::quiet_NaN();
+    // With micro-batches: in how many of the step's casts an element saturates.
+    float saturated_casts = std::numeric_limits<float>::quiet_NaN();
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
 struct StepRecord {
@@ -77,6 +79,8 @@ struct StepRecord {
     // With Recipe::loss_scale: the scale of this step, and how many steps were left out so far, this one included.
     float loss_scale = 0;
     int skipped = 0;
+    // With micro-batches, on the CPU: the distance of the summed gradients from their sum in float64, per cent of its norm.
+    double accumulate_error_pct = std::numeric_limits<double>::quiet_NaN();
     std::vector<TensorRecord> tensors;  // in the order of ModelPlan::tensors
 };
 struct NonFinite {

@@ -28,8 +28,9 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
 Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
     : spec_(spec),
       model_(make_model(spec)),
-      casts_(recipe, plan(), spec.seed),
-      moments_(plan().parameters.size()) {
+      casts_(recipe, plan(), spec.seed, spec.accumulate),
+      moments_(plan().parameters.size()),
+      sum_(spec.accumulate) {
     for (std::size_t i = 0; i < moments_.size(); ++i)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);
@@ -82,13 +83,35 @@ void Arm::store_weights(Rounding rounding, int step) {
     }
 }
 
-void Arm::compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched) {
+void Arm::compute_gradients(std::span<const MicroBatch> parts, int step, std::optional<TensorId> watched) {
     const auto start = std::chrono::steady_clock::now();
     casts_.begin_step(step, watched);
-    loss_ = loss_and_gradient(spec_.loss, model_->forward(batch, casts_), batch, dy_);
-    scaler_.scale(dy_.values);
-    if (std::isfinite(loss_.loss)) model_->backward(dy_, casts_);
+    loss_ = {};
+    bool finite = true;
+    for (std::size_t k = 0; k < parts.size() && finite; ++k) {
+        if (k > 0) casts_.begin_micro(static_cast<int>(k));
+        finite = compute_part(parts[k], 1 / static_cast<double>(parts.size()));
+        if (finite && parts.size() > 1) sum_.add(gradients(), k == 0);
+    }
+    if (finite && parts.size() > 1) sum_.mean(gradients());
     gradients_ms_ = milliseconds_since(start);
+}
+
+bool Arm::compute_part(const MicroBatch& part, double share) {
+    const LossValue value =
+        loss_and_gradient(spec_.loss, model_->forward(part.batch, casts_), part.batch, dy_);
+    // A part in which nothing is scored counts for nothing, and has no loss.
+    if (part.weight > 0) {
+        const double counts = static_cast<double>(part.weight) * share;
+        loss_.loss += value.loss * counts;
+        loss_.accuracy += value.accuracy * counts;
+    }
+    if (part.weight != 1)
+        for (float& dy : dy_.values) dy *= part.weight;
+    scaler_.scale(dy_.values);
+    if (!std::isfinite(loss_.loss)) return false;
+    model_->backward(dy_, casts_);
+    return true;
 }
 
 void Arm::update(int step, double lr) {
@@ -101,6 +124,7 @@ void Arm::update(int step, double lr) {
     StepRecord record{
         .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
     if (scaler_.is_on()) record.loss_scale = loss_scale, record.skipped = scaler_.state().skipped;
+    if (spec_.accumulate.micro_batches > 1 && alive) record.accumulate_error_pct = sum_.error_pct();
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
     if (auto view = casts_.watched()) watched_ = std::move(view);

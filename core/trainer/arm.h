@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "core/nn/loss.h"
+#include "core/nn/micro_batches.h"
 #include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
 #include "core/nn/tasks.h"
 #include "core/trainer/checkpoint.h"
+#include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
 
 namespace fp8lab {
@@ -22,7 +24,8 @@ class Arm {
 
     // A step has two halves. The first, forward, loss and backward, takes nearly all of its time and changes nothing
     // that lasts, so that it may be given up (core/threads/ask.h) and done again.
-    void compute_gradients(const Batch& batch, int step, std::optional<TensorId> watched);
+    // Several micro-batches: loss, accuracy and gradients are their weighted means.
+    void compute_gradients(std::span<const MicroBatch> parts, int step, std::optional<TensorId> watched);
     // The second is done to its end. An arm whose loss or weights become non-finite stops; its last record has loss
     // NaN.
     void update(int step, double lr);
@@ -46,6 +49,8 @@ class Arm {
   private:
     // `updates` before this one, which AdamW counts; less than `step` where steps were skipped.
     bool apply_update(int updates, int step, double lr);
+    // Of one micro-batch; adds its share to `loss_`. Returns false where its loss is not finite.
+    bool compute_part(const MicroBatch& part, double share);
     std::vector<std::span<float>> gradients() const;
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
     std::vector<float> scales_for_weights() const;  // scales for the present weights, one per GEMM weight
@@ -63,7 +68,8 @@ class Arm {
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
     LossScaler scaler_;
-    LossValue loss_;  // of the first half
+    GradientSum sum_;  // with several micro-batches
+    LossValue loss_;   // of the first half
     double gradients_ms_ = 0;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;

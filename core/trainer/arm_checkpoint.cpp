@@ -1,4 +1,6 @@
 // CPU arm <-> checkpoint.
+#include <algorithm>
+
 #include "core/trainer/arm.h"
 #include "core/trainer/checkpoint.h"
 
@@ -22,6 +24,12 @@ ArmCheckpoint Arm::checkpoint() const {
             if (split) checkpoint.scales.back().gemm = gemm_of(plan().tensor(id).tensor, along);
         }
     }
+    for (const std::size_t i : weights_)
+        for (const Along along : {Along::cols, Along::rows}) {
+            const TensorId id = *plan().parameters[i].operand;
+            if (const auto& kept = casts_.kept(id, along).values; !kept.empty())
+                checkpoint.kept.push_back({id, gemm_of(TensorClass::w, along), kept});
+        }
     if (scaler_.is_on() || scaler_.state().skipped > 0) checkpoint.scaler = scaler_.state();
     return checkpoint;
 }
@@ -36,6 +44,13 @@ void Arm::restore(const ArmCheckpoint& checkpoint) {
         for (const std::size_t i : weights_)
             if (const auto scale = checkpoint.parameters[i].storage_scale) stored.push_back(*scale);
         use_storage_scales(stored.size() == weights_.size() ? stored : scales_for_weights());
+    }
+    for (const KeptCheckpoint& k : checkpoint.kept) {
+        const auto& shape =
+            std::ranges::find(plan().parameters, std::optional(k.id), &ParameterSpec::operand)->shape;
+        Matrix<float> cast(shape[0], shape[1]);
+        cast.values = k.values;
+        casts_.restore_kept(k.id, k.gemm == Gemm::fprop ? Along::cols : Along::rows, std::move(cast));
     }
     if (checkpoint.scaler) scaler_.restore(*checkpoint.scaler);
     for (const ScaleCheckpoint& s : checkpoint.scales)

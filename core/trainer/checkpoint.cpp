@@ -21,6 +21,14 @@ std::string scale_name(const ModelPlan& plan, TensorId id, std::optional<Gemm> g
     return gemm ? fmt::format("{}.{}", name, to_string(*gemm)) : name;
 }
 
+std::string kept_name(const ModelPlan& plan, TensorId id, Gemm gemm) {
+    return "cast." + scale_name(plan, id, gemm);
+}
+
+const std::vector<std::size_t>& shape_of_weight(const ModelPlan& plan, TensorId id) {
+    return std::ranges::find(plan.parameters, std::optional(id), &ParameterSpec::operand)->shape;
+}
+
 constexpr std::size_t kLongestHistory = 4096;  // of a recipe
 
 // Reads what it is asked for and names what does not fit, before it reads it.
@@ -205,6 +213,8 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
         put("scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
         put("history." + name, {s.history.size()}, s.history);
     }
+    for (KeptCheckpoint& k : arm.kept)
+        put(kept_name(plan, k.id, k.gemm), shape_of_weight(plan, k.id), std::move(k.values));
     if (const auto& s = arm.scaler)
         put("loss_scale", {3}, {s->scale, static_cast<float>(s->good), static_cast<float>(s->skipped)});
     return file;
@@ -239,6 +249,12 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
             if (auto scale = source.delayed({i}, scale_name(plan, {i}, gemm))) {
                 scale->gemm = gemm;
                 arm.scales.push_back(std::move(*scale));
+            }
+    for (const ParameterSpec& p : plan.parameters)
+        for (const Gemm gemm : {Gemm::fprop, Gemm::dgrad})
+            if (p.operand && source.find(kept_name(plan, *p.operand, gemm))) {
+                KeptCheckpoint& kept = arm.kept.emplace_back(*p.operand, gemm);
+                source.read(kept_name(plan, *p.operand, gemm), p.shape, kept.values);
             }
     arm.scaler = source.loss_scaler();
     return {std::move(arm), said.step};

@@ -3,7 +3,7 @@
 //
 // Tensors in the file, by the names of the ModelPlan: w1 b1 (parameters), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
 // scale_age.x1 history.x1 (delayed scaling, slot 0 first; scale.x1.fprop ... where the GEMMs have casts of their own, which a
-// key without GEMM fills both), storage_scale.w1 (master=none), loss_scale (3: the scale, steps since it changed, steps skipped). Metadata: format "fp8lab-checkpoint-1",
+// key without GEMM fills both), storage_scale.w1 (master=none), cast.w1.fprop cast.w1.dgrad (what GEMMs read with WeightCache::stale), loss_scale (3: the scale, steps since it changed, steps skipped). Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
@@ -33,12 +33,18 @@ struct ScaleCheckpoint {
     std::vector<float> history;     // slot 0 first
     std::optional<Gemm> gemm = {};  // none: of all GEMMs that read the tensor
 };
+struct KeptCheckpoint {  // a cast of a weight that is not done again
+    TensorId id;
+    Gemm gemm;
+    std::vector<float> values;  // dequantised, in the shape of the weight
+};
 struct ArmCheckpoint {
     std::string recipe;  // recipe_text(); may be empty in a file
     std::string command_line =
         {};  // of the run that saved it, as command_line() says; may be empty in a file
     std::vector<ParameterCheckpoint> parameters;  // in the order of ModelPlan::parameters
     std::vector<ScaleCheckpoint> scales;          // of the tensors with delayed scales
+    std::vector<KeptCheckpoint> kept = {};        // with WeightCache::stale
     std::optional<LossScalerState> scaler = {};   // with a loss scale, or steps that were skipped with one
 };
 

@@ -44,6 +44,7 @@ class CpuTrainer final : public Trainer {
     void evaluate();
     void apply(const Command& command);
     void poison(float factor);
+    std::span<const MicroBatch> cut();
     // work(index) of those that have not stopped. Arms share nothing that they write to; where they keep every thread
     // busy, each has a thread of its own, and the loops inside a step are not split.
     template <class Work>
@@ -66,7 +67,8 @@ class CpuTrainer final : public Trainer {
     float poison_ = 1;  // multiplies x of the next batch
     int steps_done_ = 0;
     bool evaluation_due_ = false;  // that of the newest step was given up
-    Batch batch_;
+    MicroBatch whole_;
+    std::vector<MicroBatch> parts_;  // empty where the batch is not cut
 };
 
 const Arm& CpuTrainer::arm(int index) const {
@@ -90,11 +92,17 @@ void CpuTrainer::apply(const Command& command) {
 }
 
 void CpuTrainer::poison(float factor) {
-    if (auto* tokens = std::get_if<TokenBatch>(&batch_)) {
+    if (auto* tokens = std::get_if<TokenBatch>(&whole_.batch)) {
         tokens->factor = factor;
     } else if (factor != 1) {
-        for (float& x : std::get<DenseBatch>(batch_).x.values) x *= factor;
+        for (float& x : std::get<DenseBatch>(whole_.batch).x.values) x *= factor;
     }
+}
+
+std::span<const MicroBatch> CpuTrainer::cut() {
+    if (spec_.accumulate.micro_batches == 1) return {&whole_, 1};
+    cut_batch(whole_.batch, spec_.accumulate.micro_batches, parts_);
+    return parts_;
 }
 
 void CpuTrainer::step(int n) {
@@ -112,9 +120,10 @@ void CpuTrainer::step_once() {
         const AskBetween to_the_end;
         for (const Command& command : std::exchange(commands_, {})) apply(command);
     }
-    task_->draw(steps_done_, batch_);
+    task_->draw(steps_done_, whole_.batch);
     poison(poison_);
-    for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(batch_, steps_done_, watched_); });
+    const std::span<const MicroBatch> parts = cut();
+    for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(parts, steps_done_, watched_); });
     const AskBetween to_the_end;
     const double lr = learning_rate(spec_, steps_done_);
     for_each_arm([&](std::size_t i) { arms_[i].update(steps_done_, lr); });

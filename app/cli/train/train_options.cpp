@@ -6,6 +6,7 @@
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/nn/model.h"
+#include "core/nn/streams.h"
 
 namespace fp8lab::cli {
 
@@ -52,6 +53,14 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--clip", train.clip,
                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
     verb.add_option("--loss", train.loss, "mse or cross-entropy");
+    verb.add_option("--accumulate", train.accumulate, "micro-batches of a step, each a part of the batch; 1")
+        ->check(whole("--accumulate", 1, kMostMicroBatches));
+    verb.add_option("--accumulate-in", train.accumulate_in,
+                    "format of their summed gradients: fp32, bf16, e4m3 or e5m2; fp32");
+    verb.add_option("--weight-cache", train.weight_cache,
+                    "when weights are cast: once a step, in each micro-batch, or never again (stale); once");
+    verb.add_option("--amax-of", train.amax_of,
+                    "of the micro-batches, for delayed scaling: max, last, or each of them; max");
     verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->check(whole("--history", 1, 4096))
         ->capture_default_str();

@@ -74,13 +74,14 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
 
 // The columns of a CSV that only some runs have.
 struct MoreColumns {
-    bool kurtosis = false, loss_scale = false;
+    bool kurtosis = false, micro_batches = false, loss_scale = false;
     std::vector<std::size_t>
         second_casts;  // tensors of which an arm casts each GEMM's operand in its own way
 };
 
 MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
     MoreColumns out{.kurtosis = plan.gated, .second_casts = {}};
+    out.micro_batches = spec.accumulate.micro_batches > 1;
     out.loss_scale = std::ranges::any_of(spec.arms, [](const Recipe& r) { return r.loss_scale > 0; });
     for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
         const TensorClass tensor = plan.tensors[i].tensor;
@@ -107,6 +108,10 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     for (const TensorRecord& t : record.tensors)
         if (more.kurtosis) out += "," + (t.applies ? cell(t.kurtosis) : "");
     for (const std::size_t i : more.second_casts) out += "," + cell(record.tensors[i].second_sqnr_db);
+    if (more.micro_batches) {
+        out += "," + cell(record.accumulate_error_pct);
+        for (const TensorRecord& t : record.tensors) out += "," + (t.applies ? cell(t.saturated_casts) : "");
+    }
     if (more.loss_scale)
         out +=
             record.loss_scale > 0 ? fmt::format(",{},{}", shortest(record.loss_scale), record.skipped) : ",,";
@@ -211,6 +216,9 @@ std::string TrainReport::csv() const {
     for (const std::size_t i : more.second_casts)
         out += fmt::format(",sqnr_db_{}_{}", plan.tensors[i].name,
                            to_string(gemm_of(plan.tensors[i].tensor, Along::rows)));
+    if (more.micro_batches) out += ",accumulate_error_pct";
+    for (const OperandSpec& tensor : plan.tensors)
+        if (more.micro_batches) out += ",saturated_casts_" + tensor.name;
     if (more.loss_scale) out += ",loss_scale,skipped";
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.

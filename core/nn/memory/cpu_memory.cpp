@@ -108,6 +108,24 @@ double cast_bytes(const TrainSpec& spec, const ModelPlan& plan, const Held& held
     return kFloat * (n + rotated);
 }
 
+// The sums of the gradients, in FP32 and in float64, and the casts of weights that are kept, one for each GEMM.
+double accumulation_bytes(const TrainSpec& spec, const ModelPlan& plan, const Held& held,
+                          const Recipe& recipe) {
+    const Accumulation& a = spec.accumulate;
+    const bool cut = a.micro_batches > 1;
+    double bytes = cut ? (kFloat + sizeof(double)) * parameter_elements(spec) : 0;
+    if (a.weights == WeightCache::each || (a.weights == WeightCache::once && !cut)) return bytes;
+    for (std::uint16_t i = 0; i < plan.tensors.size(); ++i) {
+        if (plan.tensors[i].tensor != TensorClass::w) continue;
+        const Recipe here = plan.recipe_of(recipe, {i});
+        for (const Along along : {Along::cols, Along::rows})
+            if (reads(spec, i, TensorClass::w, along) &&
+                is_element(*side_cast(here, TensorClass::w, along).plan.format))
+                bytes += kFloat * held.operands[i];
+    }
+    return bytes;
+}
+
 // Rows of a batch: samples, or tokens.
 double rows_of(const TrainSpec& spec, double batch) {
     return batch * (spec.model == "mlp" ? 1 : spec.sizes.at("context"));
@@ -119,15 +137,19 @@ double cpu_training_bytes(const TrainSpec& spec) {
     const ModelPlan plan = model_plan(spec);
     const bool tokens = spec.model != "mlp";
     // Data that are not trained on come in batches of their own size.
-    const double trained = rows_of(spec, spec.batch),
+    const int parts = spec.accumulate.micro_batches;
+    const double trained = rows_of(spec, spec.batch / parts),
                  rows = tokens ? std::max(trained, rows_of(spec, static_cast<double>(kHeldOutSequences)))
                                : trained;
     const Held held = held_by(spec, rows, trained);
-    double bytes = tokens ? 0 : kFloat * rows * (spec.layers.front() + spec.layers.back());  // the batch
-    if (spec.task == TaskKind::noise) bytes *= 2;
+    // The batch, and its parts.
+    double bytes = tokens ? 0 : kFloat * spec.batch * (spec.layers.front() + spec.layers.back());
+    if (parts > 1) bytes *= 2;
+    if (spec.task == TaskKind::noise)
+        bytes += kFloat * spec.batch * (spec.layers.front() + spec.layers.back());
     for (const Recipe& recipe : spec.arms)
         bytes += state_bytes(spec) + kFloat * (held.forward + held.backward) +
-                 cast_bytes(spec, plan, held, recipe);
+                 cast_bytes(spec, plan, held, recipe) + accumulation_bytes(spec, plan, held, recipe);
     return bytes;
 }
 

@@ -65,7 +65,12 @@ TEST_CASE("the plan of a training on the CPU is what its trainer holds, within a
         return;
     }
     { BlasUse warm; }
-    for (const TrainSpec& spec : {mlp("bf16"), mlp("fp32,delayed,mxfp8"), mlp("nvfp4-te"),
+    const auto cut = [](TrainSpec spec, int parts) {
+        spec.accumulate.micro_batches = parts;
+        return spec;
+    };
+    for (const TrainSpec& spec : {mlp("bf16"), cut(mlp("bf16,mxfp8"), 7), cut(transformer("delayed", 32), 2),
+                                  mlp("fp32,delayed,mxfp8"), mlp("nvfp4-te"),
                                   // A second cast of w and of dy, of x and dy, of all three.
                                   mlp("current:dgrad_in=bf16"), mlp("current:wgrad_in=bf16"),
                                   mlp("rowwise:fprop_in=mxfp8:dgrad_in=bf16:wgrad_in=nvfp4-te"),

@@ -1,0 +1,21 @@
+// Cuts a batch for gradient accumulation (Accumulation in train_spec.h).
+#pragma once
+
+#include <vector>
+
+#include "core/nn/tasks.h"
+
+namespace fp8lab {
+
+struct MicroBatch {
+    Batch batch;
+    // What its gradient counts for in the mean of all: 1, or more where it has more scored targets than the others. So the mean of
+    // the micro-batches' losses and gradients, each times this, is that of the whole batch.
+    float weight = 1;
+};
+
+// `count` parts of equal size, in the order of the rows. It must divide the rows, or sequences. Reuses the memory of
+// `parts`. Where no target of the batch is scored, each weight is 1.
+void cut_batch(const Batch& batch, int count, std::vector<MicroBatch>& parts);
+
+}  // namespace fp8lab
