@@ -34,7 +34,7 @@ enum class WeightCache { once, each, stale };
 enum class AmaxOf { max, last, each };
 struct Accumulation {
     int micro_batches = 1;        // of a step, each of batch / micro_batches rows or sequences
-    std::string format = "fp32";  // of the sums of gradients: fp32, bf16, e4m3 or e5m2
+    std::string format = "fp32";  // of the sums of weight gradients: fp32, bf16, e4m3 or e5m2
     WeightCache weights = WeightCache::once;
     AmaxOf amax = AmaxOf::max;
 };

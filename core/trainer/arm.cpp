@@ -23,6 +23,13 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
+// Of each parameter.
+std::vector<bool> read_by_gemms(const ModelPlan& plan) {
+    std::vector<bool> out;
+    for (const ParameterSpec& p : plan.parameters) out.push_back(p.operand.has_value());
+    return out;
+}
+
 }  // namespace
 
 Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
@@ -30,7 +37,7 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
       model_(make_model(spec)),
       casts_(recipe, plan(), spec.seed, spec.accumulate),
       moments_(plan().parameters.size()),
-      sum_(spec.accumulate) {
+      sum_(spec.accumulate, read_by_gemms(plan())) {
     for (std::size_t i = 0; i < moments_.size(); ++i)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);

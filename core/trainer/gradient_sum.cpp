@@ -18,12 +18,14 @@ float scale_of(const FormatInfo& format, std::span<const float> first, int parts
 
 }  // namespace
 
-GradientSum::GradientSum(const Accumulation& accumulate)
-    : micro_batches_(accumulate.micro_batches), format_(&find_format(accumulate.format)) {}
+GradientSum::GradientSum(const Accumulation& accumulate, std::vector<bool> rounded)
+    : micro_batches_(accumulate.micro_batches),
+      format_(&find_format(accumulate.format)),
+      rounded_(std::move(rounded)) {}
 
 void GradientSum::add(std::span<const std::span<float>> gradients, bool first) {
     constexpr std::size_t kGrain = 65536;
-    const bool scaled = is_element(*format_), rounds = format_->name != "fp32";
+    const bool scaled = is_element(*format_);
     sums_.resize(gradients.size());
     for (std::size_t i = 0; i < gradients.size(); ++i) {
         Sum& sum = sums_[i];
@@ -39,7 +41,7 @@ void GradientSum::add(std::span<const std::span<float>> gradients, bool first) {
                 sum.exact[j] += static_cast<double>(part[j]);
             }
             const auto values = std::span(sum.values).subspan(begin, end - begin);
-            if (rounds)
+            if (rounded_[i] && format_->name != "fp32")
                 quantize(
                     *format_, values, values,
                     {.overflow = scaled ? Overflow::saturate : Overflow::nonsaturate, .scale = sum.scale});
@@ -55,12 +57,14 @@ void GradientSum::mean(std::span<const std::span<float>> gradients) const {
 
 double GradientSum::error_pct() const {
     double error = 0, size = 0;
-    for (const Sum& sum : sums_)
-        for (std::size_t j = 0; j < sum.exact.size(); ++j) {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+        const Sum& sum = sums_[i];
+        for (std::size_t j = 0; rounded_[i] && j < sum.exact.size(); ++j) {
             const double off = static_cast<double>(sum.values[j]) - sum.exact[j];
             error += off * off;
             size += sum.exact[j] * sum.exact[j];
         }
+    }
     return size > 0 ? 100 * std::sqrt(error / size) : std::numeric_limits<double>::quiet_NaN();
 }
 

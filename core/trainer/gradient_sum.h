@@ -1,4 +1,5 @@
-// The sums of the gradients of a step's micro-batches, in the format of Accumulation::format.
+// The sums of the gradients of a step's micro-batches: of weights that a GEMM reads in the format of
+// Accumulation::format, of biases, norms and embeddings in FP32.
 #pragma once
 
 #include <span>
@@ -13,13 +14,14 @@ namespace fp8lab {
 // finite.
 class GradientSum {
   public:
-    explicit GradientSum(const Accumulation& accumulate);
+    // rounded: of each parameter, whether its sum is in that format.
+    GradientSum(const Accumulation& accumulate, std::vector<bool> rounded);
 
     // The first of a step replaces what was there.
     void add(std::span<const std::span<float>> gradients, bool first);
     // Writes the sums, divided by the number of micro-batches, to `gradients`.
     void mean(std::span<const std::span<float>> gradients) const;
-    // ||sum - exact|| / ||exact|| over all parameters, in per cent; exact: the same gradients added in float64. NaN where
+    // ||sum - exact|| / ||exact|| over those in that format, in per cent; exact: the same gradients added in float64. NaN where
     // that is 0.
     double error_pct() const;
 
@@ -31,6 +33,7 @@ class GradientSum {
     };
     int micro_batches_;
     const FormatInfo* format_;
+    std::vector<bool> rounded_;
     std::vector<Sum> sums_;  // one per parameter
 };
 

@@ -149,6 +149,9 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
       preparation_(preparation),
       tokens_(find_model(spec.model).tokens) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+    if (spec.accumulate.micro_batches > 1 || spec.accumulate.weights == WeightCache::stale)
+        throw Error(ErrorKind::backend, "--accumulate",
+                    "micro-batches are computed on the CPU only: --backend cpu");
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     std::vector<Engine> engines;

@@ -56,7 +56,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--accumulate", train.accumulate, "micro-batches of a step, each a part of the batch; 1")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
     verb.add_option("--accumulate-in", train.accumulate_in,
-                    "format of their summed gradients: fp32, bf16, e4m3 or e5m2; fp32");
+                    "format of the sums of their weight gradients: fp32, bf16, e4m3 or e5m2; fp32");
     verb.add_option("--weight-cache", train.weight_cache,
                     "when weights are cast: once a step, in each micro-batch, or never again (stale); once");
     verb.add_option("--amax-of", train.amax_of,

@@ -68,6 +68,30 @@ TEST_CASE("train writes the documented CSV: one row an arm and step, empty where
     CHECK(run.out.starts_with("# fp8lab "));
 }
 
+TEST_CASE("micro-batches add their columns behind those of all runs, and a resumed run says them again") {
+    const Finished plain = fp8lab(kSmall + "--recipe fp32,delayed:history=1,delayed:loss_scale=8 --csv -");
+    const Finished cut = fp8lab(kSmall +
+                                "--recipe fp32,delayed:history=1,delayed:loss_scale=8 --accumulate 4 "
+                                "--accumulate-in bf16 --amax-of last --csv -");
+    REQUIRE(cut.code == 0);
+    CHECK(cut.out.find(" --accumulate 4 --accumulate-in bf16 --amax-of last\n") != std::string::npos);
+    auto header = rows_of(plain.out).front();
+    const auto rows = rows_of(cut.out);
+    std::vector<std::string> added = {"accumulate_error_pct", "saturated_casts_x1", "saturated_casts_w1",
+                                      "saturated_casts_dy1",  "saturated_casts_x2", "saturated_casts_w2",
+                                      "saturated_casts_dy2"};
+    header.insert(header.end() - 2, added.begin(), added.end());  // before loss_scale,skipped
+    CHECK(rows.front() == header);
+    const std::size_t first = header.size() - 2 - added.size();
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        REQUIRE(rows[i].size() == header.size());
+        const double error = std::stod(rows[i][first]);
+        CHECK(error > 0.01);  // BF16 has 8 bits of precision
+        CHECK(error < 1);
+        CHECK(rows[i][first + 1].empty() == (rows[i][1] == "fp32"));
+    }
+}
+
 TEST_CASE("two runs of one command agree in every column but step_ms") {
     const std::string command = kSmall + "--recipe nvfp4,delayed:master=none:round_update=stochastic --csv -";
     auto first = rows_of(fp8lab(command).out), second = rows_of(fp8lab(command).out);
@@ -103,6 +127,8 @@ TEST_CASE("a run goes on from a checkpoint in another recipe") {
     const auto rows = rows_of(fp8lab(longer + "--recipe delayed --csv - --resume " + (scratch / "a")).out);
     REQUIRE(rows.size() == 1 + 8);
     CHECK(rows[1][0] == "12");
+    check_refused(kSmall + "--accumulate 5", 2, "--accumulate: 5 micro-batches do not divide a batch of 32");
+    check_refused(kSmall + "--accumulate-in e4m3", 2, "--accumulate-in: e4m3 has no effect");
     check_refused(kSmall + "--recipe delayed --resume " + (scratch / "a"), 2, "has done 12 steps");
     check_refused("train --layers 8,20,1 --recipe bf16 --resume " + (scratch / "a"), 4,
                   "tensor 'w1' does not have the shape");
@@ -137,6 +163,8 @@ TEST_CASE("of tokens that are no characters the summary has losses and what they
 }
 
 TEST_CASE("what train refuses, it refuses in one line before anything runs") {
+    check_refused(kSmall + "--accumulate 5", 2, "--accumulate: 5 micro-batches do not divide a batch of 32");
+    check_refused(kSmall + "--accumulate-in e4m3", 2, "--accumulate-in: e4m3 has no effect");
     check_refused("train --recipe bf17", 2, "valid: fp32 bf16");
     check_refused("train --task techer", 2, "valid: teacher noise spiral");
     check_refused("train --task spiral --layers 3,4,2", 2, "2 inputs");
