@@ -75,7 +75,7 @@ double step_flop(const TrainSpec& spec, int batch) {
 
 int steps_per_launch(const TrainSpec& spec, int batch) {
     constexpr double kShort = 2e10;  // below, a step takes less than about 0.1 ms
-    return step_flop(spec, batch) <= kShort ? kStepsPerLaunch : 1;
+    return step_flop(spec, batch) <= kShort && spec.accumulate.micro_batches == 1 ? kStepsPerLaunch : 1;
 }
 
 bool measures_every_step(const TrainSpec& spec) {
@@ -103,8 +103,9 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
         const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor, Gemm::wgrad));
         return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
     };
-    return engine != Engine::emulated && gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) &&
-           fits(TensorClass::dy) && padded(batch) <= kMostFusedBatch;
+    return engine != Engine::emulated && spec.accumulate.micro_batches == 1 &&
+           gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) && fits(TensorClass::dy) &&
+           padded(batch) <= kMostFusedBatch;
 }
 
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {

@@ -89,7 +89,8 @@ enum class ArmPart {
     row_stats,
     row_correct,
     scratch,
-    rotated,  // x or dy of wgrad, where the recipe has rht
+    gradient_factor,  // multiplies gradients: of the limit of their norm, or 1 / micro-batches
+    rotated,          // x or dy of wgrad, where the recipe has rht
     // The parts that only a transformer has. Gains are `bias` and what belongs to it.
     stream,  // the residual stream that a norm reads
     stream_gradient,
@@ -111,7 +112,6 @@ enum class ArmPart {
     row_loss,
     channel_amax,
     square_partials,
-    clip_factor,
     evaluation_states,
     evaluation_step,
     evaluation_results,

@@ -184,13 +184,13 @@ std::int64_t CudaArm::recorded_elements(TensorId id) const {
     return static_cast<std::int64_t>(turned ? slot.shape.padded_rows : slot.shape.rows) * slot.shape.cols;
 }
 
-void CudaArm::record_tensors(const std::vector<bool>& chosen, const StepContext& step) {
+template <class Visit>
+void CudaArm::for_updated(const std::vector<bool>& chosen, int micro, const Visit& visit) const {
     for (int which = 0; which < static_cast<int>(controls_now_.size()); ++which) {
         UpdatedTensors updated;
         updated.of = casts_;
         const auto update = [&] {
-            update_scales(states_.get(), history_.get(), updated, controls_.get() + which,
-                          tensor_results_.get(), step.arm, step.side);
+            visit(updated, controls_.get() + which);
             updated.count = 0;
         };
         for_each_cast([&](const Slot& slot) {
@@ -199,10 +199,27 @@ void CudaArm::record_tensors(const std::vector<bool>& chosen, const StepContext&
             updated.tensor[i] = slot.state;
             updated.amaxes[i] = slot.scales.vectors(nullptr).amaxes;
             updated.amax_count[i] = static_cast<int>(slot.scales.amaxes());
+            updated.in_parts[i] = micro > 0 && slot.tensor != TensorClass::w;
             if (updated.count == kMostTensorsAtOnce) update();
         });
         update();
     }
+}
+
+void CudaArm::keep_amaxes(const StepContext& step) {
+    std::vector<bool> chosen;
+    for (const OperandSpec& tensor : plan_.tensors) chosen.push_back(tensor.tensor != TensorClass::w);
+    for_updated(chosen, step.micro, [&](const UpdatedTensors& updated, const ScaleControls* controls) {
+        next_micro_batch(states_.get(), history_.get(), updated, controls, spec_.accumulate.amax,
+                         tensor_results_.get(), step.arm, step.main);
+    });
+}
+
+void CudaArm::record_tensors(const std::vector<bool>& chosen, const StepContext& step) {
+    for_updated(chosen, step.micro, [&](const UpdatedTensors& updated, const ScaleControls* controls) {
+        update_scales(states_.get(), history_.get(), updated, controls, tensor_results_.get(), step.arm,
+                      step.side);
+    });
     if (!step.with_stats) return;
     for_each_cast([&](const Slot& slot) {
         if (chosen[slot.id.index] && slot.stats.size() > 0)

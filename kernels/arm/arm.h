@@ -84,6 +84,10 @@ class CudaArm {
     CastPlan second_cast_of(TensorId id) const;  // where there is one
     // How many elements the record of a tensor is about; of one that it records.
     std::int64_t recorded_elements(TensorId id) const;
+    // How often a step casts it: weights once, the others in each micro-batch.
+    int casts_in_step(TensorId id) const {
+        return plan_.tensor(id).tensor == TensorClass::w ? 1 : spec_.accumulate.micro_batches;
+    }
 
     // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
@@ -116,6 +120,8 @@ class CudaArm {
         ArmState* arm = nullptr;
         bool with_stats = false;
         const Mark* mark = nullptr;
+        int micro = 0;      // the micro-batch of the step
+        bool more = false;  // others follow
         void tell(Part part) const {
             if (mark && *mark) (*mark)(part);
         }
@@ -152,12 +158,17 @@ class CudaArm {
     void cast_kept(Slot& slot, const StepContext& step);  // of an emulated slot whose values are there
     void cast_emulated(Slot& slot, const StepContext& step);
     void round_emulated(void* product, Shape shape, OutType to, const StepContext& step);
-    EmulatedCast emulated(const Slot& slot, Along along) const;
+    EmulatedCast emulated(const Slot& slot, Along along, int micro) const;
+    // visit(updated, controls): of the tensors in `chosen`, some at a time.
+    template <class Visit>
+    void for_updated(const std::vector<bool>& chosen, int micro, const Visit& visit) const;
     // master=none: the weights themselves live on an E4M3 grid, rounded as the recipe says.
     void quantize_storage(const Slot& weights, void* master, Rounding rounding, const ArmState* arm,
                           cudaStream_t stream);
     // For the tensors in `chosen`, by index: called when their last cast of the step is enqueued.
     void record_tensors(const std::vector<bool>& chosen, const StepContext& step);
+    // Between two micro-batches, for x and dy: their amaxes.
+    void keep_amaxes(const StepContext& step);
 
     AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }
 

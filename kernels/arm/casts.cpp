@@ -116,7 +116,7 @@ void CudaArm::cast_kept(Slot& slot, const StepContext& step) {
     step.tell(Part::cast);
 }
 
-EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
+EmulatedCast CudaArm::emulated(const Slot& slot, Along along, int micro) const {
     EmulatedCast how;
     how.plan = slot.plan;
     how.rows = slot.rotated && along == Along::rows ? slot.shape.padded_rows : slot.shape.rows;
@@ -126,6 +126,7 @@ EmulatedCast CudaArm::emulated(const Slot& slot, Along along) const {
     how.seed = spec_.seed;
     how.layer = slot.ordinal;
     how.detail = slot.place * 2 + (along == Along::rows);
+    how.micro = micro;
     how.controls = controls(slot);
     return how;
 }
@@ -148,8 +149,9 @@ void CudaArm::cast_emulated(Slot& slot, const StepContext& step) {
                               step.main);
             in = turned;
         }
-        emulate_cast(emulated(slot, along), in, static_cast<float*>(out), state(slot), scratch_.get(),
-                     first && step.with_stats ? slot.stats.get() : nullptr, first, step.arm, step.main);
+        emulate_cast(emulated(slot, along, step.micro), in, static_cast<float*>(out), state(slot),
+                     scratch_.get(), first && step.with_stats ? slot.stats.get() : nullptr, first, step.arm,
+                     step.main);
     };
     run(slot.first_along, slot.first.get(), true);
     if (slot.has_second) run(Along::rows, slot.second.get(), false);
@@ -228,8 +230,8 @@ TensorView CudaArm::view(TensorId id, int step, cudaStream_t stream) {
         // What the codes stand for, without undoing their layouts: emulation gives the same values.
         const Memory scratch(emulation_scratch_bytes(slot.plan, slot.shape.rows, slot.shape.cols));
         const Buffer<ScaleState> unused(1);
-        emulate_cast(emulated(slot, slot.first_along), values.get(), values.get(), unused.get(),
-                     scratch.get(), nullptr, false, arm.get(), stream);
+        emulate_cast(emulated(slot, slot.first_along, spec_.accumulate.micro_batches - 1), values.get(),
+                     values.get(), unused.get(), scratch.get(), nullptr, false, arm.get(), stream);
         view.after = counted(values.get(), Element::f32, nullptr);
         return view;
     }

@@ -28,7 +28,7 @@ TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& a
     if (!r.applies) return r;
     const bool known = arm.records(id, with_stats);
     CastStats stats;
-    stats.n = known ? arm.recorded_elements(id) : 0;
+    stats.n = known ? arm.recorded_elements(id) * arm.casts_in_step(id) : 0;
     stats.underflow = static_cast<std::int64_t>(tensor.underflow);
     stats.overflow = static_cast<std::int64_t>(tensor.overflow);
     stats.signal = tensor.sums.signal;

@@ -31,6 +31,7 @@ struct CastRow {
     std::uint64_t seed = 0;
     int layer = 0;
     unsigned detail = 0;
+    int micro = 0;
     Draw draw = Draw::cast;
 };
 
@@ -116,7 +117,8 @@ __global__ void choose_target_kernel(CastRow row, const float* in, int blocks, c
     if (block >= blocks) return;
     const int r0 = block / row.across * row.height, c0 = block % row.across * row.width;
     const int height = min(row.height, row.rows - r0), width = min(row.width, row.cols - c0);
-    const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
+    const std::uint64_t dice =
+        row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail, row.micro) : 0;
     const float tensor = __uint_as_float(*tensor_amax);
     const Factors six = nvfp4_factors(row, amaxes[block], tensor, 6),
                   four = nvfp4_factors(row, amaxes[block], tensor, 4);
@@ -148,7 +150,8 @@ __global__ void __launch_bounds__(kThreads)
     const float tensor = row.rule == ScaleRule::nvfp4 ? __uint_as_float(*tensor_amax) : 0;
     const Factors whole{row.scaled ? state->scale : 1.0F, 1 / (row.scaled ? state->scale : 1.0F)};
     const int margin = row.controls ? row.controls->margin : row.margin;
-    const std::uint64_t dice = row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail) : 0;
+    const std::uint64_t dice =
+        row.stochastic ? stream(row.draw, row.layer, arm->step, row.detail, row.micro) : 0;
     float amax = 0;
     std::uint32_t underflow = 0, overflow = 0;
     CastSums sums;
@@ -245,6 +248,7 @@ CastRow row_of(const EmulatedCast& cast) {
     row.seed = cast.seed;
     row.layer = cast.layer;
     row.detail = cast.detail;
+    row.micro = cast.micro;
     row.draw = cast.draw;
     return row;
 }

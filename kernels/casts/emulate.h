@@ -21,6 +21,7 @@ struct EmulatedCast {
     std::uint64_t seed = 0;
     int layer = 0;  // of the Philox stream Draw::cast (core/nn/streams.h), with the step from arm->step
     unsigned detail = 0;
+    int micro = 0;
     const ScaleControls* controls = nullptr;  // their margin replaces the plan's; may be null
     Draw draw = Draw::cast;                   // Draw::update for weights stored without a master copy
 };

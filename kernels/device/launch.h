@@ -17,6 +17,10 @@
 #include "core/nn/memory/gpu_sizes.h"
 #include "core/stats/lost_mass.h"
 
+namespace fp8lab {
+enum class AmaxOf;  // core/nn/train_spec.h
+}
+
 namespace fp8lab::cuda {
 
 enum class Element : int { f32, bf16, e4m3, e5m2 };
@@ -283,10 +287,17 @@ struct UpdatedTensors {
     // ScaleVectors::amaxes and how many, where a tensor has one scale per row; else null and 0.
     std::uint32_t* amaxes[kMostTensorsAtOnce] = {};
     int amax_count[kMostTensorsAtOnce] = {};
+    // Whether the record has the amax of earlier micro-batches of the step (next_micro_batch()).
+    std::uint8_t in_parts[kMostTensorsAtOnce] = {};
 };
 void update_scales(ScaleState* states, float* history, const UpdatedTensors& updated,
                    const ScaleControls* controls, TensorResult* records, const ArmState* arm,
                    cudaStream_t stream);
+// Between two micro-batches of a step, for tensors that each of them casts: the amax goes into the record, and to where
+// `amax` says of delayed scales (core/nn/train_spec.h); those of other scales are cleared.
+void next_micro_batch(ScaleState* states, float* history, const UpdatedTensors& updated,
+                      const ScaleControls* controls, AmaxOf amax, TensorResult* records, const ArmState* arm,
+                      cudaStream_t stream);
 // A history of another length keeps the newest amaxes that both lengths hold, min(old, new) - 1: entries
 // older than the newest `keep` become 0.
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream);

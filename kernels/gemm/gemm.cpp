@@ -139,7 +139,8 @@ struct GemmPlan::Parts {
     void describe();
     void point(const float* a_scale, const float* b_scale);
     std::vector<Choice> candidates() const;
-    cublasStatus_t run(const void* a, const void* b, void* d, const Choice& which, cudaStream_t stream) const;
+    cublasStatus_t run(const void* a, const void* b, void* d, const Choice& which, cudaStream_t stream,
+                       bool add = false) const;
     std::optional<Choice> runnable(const cublasLtMatmulAlgo_t& which) const;
     void choose(cudaStream_t stream);
     Choice fastest(cudaStream_t stream);
@@ -206,11 +207,11 @@ std::vector<GemmPlan::Parts::Choice> GemmPlan::Parts::candidates() const {
 }
 
 cublasStatus_t GemmPlan::Parts::run(const void* a, const void* b, void* d, const Choice& which,
-                                    cudaStream_t stream) const {
+                                    cudaStream_t stream, bool add) const {
     constexpr float kOne = 1, kZero = 0;
-    return cublasLtMatmul(lt->handle(), desc.handle, &kOne, b, first.handle, a, second.handle, &kZero, d,
-                          out.handle, d, out.handle, &which.algo, lt->workspace_for(which.workspace),
-                          which.workspace, stream);
+    return cublasLtMatmul(lt->handle(), desc.handle, &kOne, b, first.handle, a, second.handle,
+                          add ? &kOne : &kZero, d, out.handle, d, out.handle, &which.algo,
+                          lt->workspace_for(which.workspace), which.workspace, stream);
 }
 
 std::optional<GemmPlan::Parts::Choice> GemmPlan::Parts::runnable(const cublasLtMatmulAlgo_t& which) const {
@@ -283,9 +284,9 @@ GemmPlan& GemmPlan::operator=(GemmPlan&&) noexcept = default;
 const GemmSpec& GemmPlan::spec() const { return parts_->spec; }
 
 void GemmPlan::run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
-                   cudaStream_t stream) const {
+                   cudaStream_t stream, bool add) const {
     parts_->point(a_scale_inv, b_scale_inv);
-    parts_->require(parts_->run(a, b, d, parts_->choice, stream));
+    parts_->require(parts_->run(a, b, d, parts_->choice, stream, add));
 }
 
 }  // namespace fp8lab::cuda

@@ -73,9 +73,9 @@ class GemmPlan {
     GemmPlan& operator=(GemmPlan&&) noexcept;
 
     const GemmSpec& spec() const;
-    // a_scale_inv, b_scale_inv: null for ScaleMode::none.
+    // a_scale_inv, b_scale_inv: null for ScaleMode::none. add: D += instead of D =, rounded once to the type of D.
     void run(const void* a, const void* b, void* d, const float* a_scale_inv, const float* b_scale_inv,
-             cudaStream_t stream) const;
+             cudaStream_t stream, bool add = false) const;
 
   private:
     struct Parts;

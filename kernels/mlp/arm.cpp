@@ -57,9 +57,9 @@ void MlpArm::allocate() {
         const int in = spec_.layers[l], out = spec_.layers[l + 1], number = static_cast<int>(l) + 1;
         auto layer = std::make_unique<MlpLayer>();
         layer->number = number;
-        layer->x = make_layer_slot(plan, {TensorClass::x, number}, spec_.batch, in, number);
+        layer->x = make_layer_slot(plan, {TensorClass::x, number}, rows(), in, number);
         layer->w = make_layer_slot(plan, {TensorClass::w, number}, out, in, number);
-        layer->dy = make_layer_slot(plan, {TensorClass::dy, number}, spec_.batch, out, number);
+        layer->dy = make_layer_slot(plan, {TensorClass::dy, number}, rows(), out, number);
         layer->out = layer->dy.shape;
         const auto parameters = [&](ArmPart part, Element element) {
             return plan.bytes(part, number) > 0 ? Parameters(element, layer->w.shape) : Parameters();
@@ -84,17 +84,17 @@ void MlpArm::allocate() {
         layers_.push_back(std::move(layer));
     }
     if (plan.bytes(ArmPart::stats, 0) > 0) {
-        other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, spec_.batch, spec_.layers.front(), 0);
+        other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, rows(), spec_.layers.front(), 0);
         other_x_->scale_inv = Buffer<float>(plan.bytes(ArmPart::next_scale_inv) / sizeof(float));
         if (other_x_->other)
             other_x_->other->scale_inv =
                 Buffer<float>(plan.bytes(ArmPart::second_next_scale_inv) / sizeof(float));
     }
-    const auto rows = static_cast<std::size_t>(spec_.batch);
     allocate_shared();
     loss_partials_ = Buffer<double>(plan.bytes(ArmPart::loss_partials) / sizeof(double));
-    row_stats_ = Buffer<float2>(rows);
-    row_correct_ = Buffer<std::uint8_t>(rows);
+    row_stats_ = Buffer<float2>(plan.bytes(ArmPart::row_stats) / sizeof(float2));
+    row_correct_ = Buffer<std::uint8_t>(plan.bytes(ArmPart::row_correct));
+    if (parts() > 1) gradient_factor_ = Buffer<float>(std::vector<float>{1.0F / static_cast<float>(parts())});
     scratch_ = Memory(plan.bytes(ArmPart::scratch));
     rotated_ = Memory(plan.bytes(ArmPart::rotated));
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
@@ -119,8 +119,10 @@ void MlpArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
 
 Element MlpArm::gradient_in() const {
     constexpr int kAny = 16;
-    return kept_in_ == Element::bf16 ? Element::bf16
-                                     : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
+    const bool sums_in_bf16 = spec_.accumulate.format == "bf16" && engine_ != Engine::emulated;
+    return kept_in_ == Element::bf16 || sums_in_bf16
+               ? Element::bf16
+               : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
 }
 
 bool MlpArm::multiplies_in_update() const {

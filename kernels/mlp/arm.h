@@ -45,13 +45,21 @@ class MlpArm final : public CudaArm {
     struct Step;
     void cast_value(Slot& slot, const Step& step);
     int layer_count() const { return static_cast<int>(spec_.layers.size()) - 1; }
+    int parts() const { return spec_.accumulate.micro_batches; }
+    int rows() const { return spec_.batch / parts(); }  // of a micro-batch
+    // Of the micro-batch whose launches are enqueued: its partial sums of the loss and of bias gradients.
+    double* loss_partials() const;
+    float* bias_partials(const MlpLayer& layer) const;
     Element gradient_in() const;
     bool cast_beside(const MlpLayer& layer) const;
     Slot& x_of(MlpLayer& layer, const Step& step);
     void forward(const Step& step);
     void loss(const Step& step);
+    void finish_all_losses(const Step& step);
     void backward(Step& step);
     void update(Step& step);
+    void add_gradient(MlpLayer& layer, const Step& step);
+    void add_gradients(const Step& step);
     std::vector<bool> later_gradients() const;
     std::vector<bool> all_but_later_gradients() const;
     void record_now(const std::vector<bool>& chosen, const Step& step);
@@ -76,6 +84,8 @@ class MlpArm final : public CudaArm {
     Buffer<double> loss_partials_;
     Buffer<float2> row_stats_;
     Buffer<std::uint8_t> row_correct_;
+    Buffer<float> gradient_factor_;  // 1 / micro-batches, where there are several
+    int micro_ = 0;                  // whose launches are enqueued, or were last
     struct Events {
         // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
         // cast.

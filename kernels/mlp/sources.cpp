@@ -14,7 +14,7 @@ ActivationKind kind_of(Activation a) {
 
 BatchRing MlpArm::ring(const float* base, int cols, const ArmState* arm, bool poisoned) const {
     BatchRing ring;
-    ring.base = base;
+    ring.base = base + static_cast<std::size_t>(micro_) * static_cast<std::size_t>(rows() * cols);
     ring.stride = static_cast<long long>(spec_.batch) * cols;
     ring.slots = rings_.data_slots;
     ring.inputs = poisoned ? rings_.inputs : nullptr;
@@ -37,9 +37,20 @@ LossSource MlpArm::loss_source(const ArmState* arm, When when) const {
     source.target = ring(rings_.y, spec_.layers.back(), arm, false);
     const bool classes = spec_.loss == LossKind::cross_entropy;
     source.row_stats = classes ? row_stats_.get() : nullptr;
-    source.loss_partials = classes ? nullptr : loss_partials_.get();
-    source.bias_partials = last.bias_partials.get();
+    source.loss_partials = classes ? nullptr : loss_partials();
+    source.bias_partials = bias_partials(last);
     return source;
+}
+
+double* MlpArm::loss_partials() const {
+    const Shape out = layers_.back()->out;
+    const int each = spec_.loss == LossKind::cross_entropy ? out.rows : stats_blocks(out);
+    return loss_partials_.get() + micro_ * each;
+}
+
+float* MlpArm::bias_partials(const MlpLayer& layer) const {
+    return layer.bias_partials.get() +
+           static_cast<std::ptrdiff_t>(micro_) * tiles_down(layer.out) * layer.out.padded_cols;
 }
 
 // Where the values of a tensor come from, ready for any target.
@@ -70,8 +81,8 @@ CudaArm::Launch MlpArm::source_of(const Slot& slot, const ArmState* arm, cudaStr
         };
     const MlpLayer& above = *layers_[index + 1];
     const SlopeSource source{
-        above.da.get(),           layer.h.get(), out_, bias(layer, when), kind_of(spec_.activation), fast,
-        layer.bias_partials.get()};
+        above.da.get(), layer.h.get(),       out_, bias(layer, when), kind_of(spec_.activation),
+        fast,           bias_partials(layer)};
     return [source, shape, stream](const CastTarget& target, Pass pass) {
         cast_slope(source, shape, target, pass, stream);
     };

@@ -18,7 +18,8 @@ void MlpArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
         Slot& x = x_of(*layer, step);
         if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
-        if (!cast_by_optimiser(layer->w) && (step.first || !cast_beside(*layer))) cast_value(layer->w, step);
+        if (step.micro == 0 && !cast_by_optimiser(layer->w) && (step.first || !cast_beside(*layer)))
+            cast_value(layer->w, step);
         layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
                           factors(layer->w, false), step.main);
         step.tell(Part::gemm);
@@ -31,8 +32,8 @@ void MlpArm::loss(const Step& step) {
     MlpLayer& last = *layers_.back();
     const bool classes = spec_.loss == LossKind::cross_entropy;
     if (classes) {
-        softmax_rows(loss_source(step.arm), last.out, row_stats_.get(), loss_partials_.get(),
-                     row_correct_.get(), step.main);
+        softmax_rows(loss_source(step.arm), last.out, row_stats_.get(), loss_partials(),
+                     row_correct_.get() + micro_ * rows(), step.main);
         step.tell(Part::cast);
     }
     cast_value(last.dy, step);
@@ -55,16 +56,24 @@ std::vector<bool> MlpArm::all_but_later_gradients() const {
     return set;
 }
 
+// Of all micro-batches together.
+void MlpArm::finish_all_losses(const Step& step) {
+    const Shape out = layers_.back()->out;
+    const bool classes = spec_.loss == LossKind::cross_entropy;
+    const int all = parts() * out.rows, partials = classes ? all : parts() * stats_blocks(out);
+    const double elements = static_cast<double>(all) * (classes ? 1 : out.cols);
+    finish_loss(loss_partials_.get(), partials, elements, classes ? row_correct_.get() : nullptr, all,
+                results_.get(), step.arm, step.side);
+}
+
 // Beside the backward pass: whether the loss is finite, the scales of all other tensors, the next batch, and
 // for small batches the update of every layer whose weights dgrad has read.
 void MlpArm::backward(Step& step) {
     step.fork();
-    const Shape out = layers_.back()->out;
-    const bool classes = spec_.loss == LossKind::cross_entropy;
-    const double rows = out.rows, values = rows * out.cols;
-    finish_loss(loss_partials_.get(), classes ? out.rows : stats_blocks(out), classes ? rows : values,
-                classes ? row_correct_.get() : nullptr, out.rows, results_.get(), step.arm, step.side);
-    record_now(all_but_later_gradients(), step);
+    if (!step.more) {
+        finish_all_losses(step);
+        record_now(all_but_later_gradients(), step);
+    }
     if (other_x_ && !step.last) {
         const Step next = step.next_beside();
         cast_value(x_of(*layers_.front(), next), next);
@@ -87,11 +96,17 @@ void MlpArm::backward(Step& step) {
 void MlpArm::optimise_biases(const Step& step) {
     BiasUpdates biases;
     for (const auto& layer : layers_)
-        biases.layer[biases.layers++] = {
-            layer->b.get(),         layer->mb.get(),       layer->vb.get(),
-            layer->db.get(),        layer->b_before.get(), layer->bias_partials.get(),
-            tiles_down(layer->out), layer->out.cols,       layer->out.padded_cols};
-    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side, adamw());
+        biases.layer[biases.layers++] = {layer->b.get(),
+                                         layer->mb.get(),
+                                         layer->vb.get(),
+                                         layer->db.get(),
+                                         layer->b_before.get(),
+                                         layer->bias_partials.get(),
+                                         parts() * tiles_down(layer->out),
+                                         layer->out.cols,
+                                         layer->out.padded_cols};
+    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side, adamw(),
+                  gradient_factor_.get());
 }
 
 void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
@@ -119,6 +134,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.arm = step.arm;
     source.finite = finite_.get();
     source.adamw = adamw();
+    source.gradient_factor = gradient_factor_.get();
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
@@ -147,6 +163,23 @@ bool MlpArm::cast_beside(const MlpLayer& layer) const {
     return layer.number > 1 && engine_ != Engine::emulated;
 }
 
+// To those of the micro-batches before.
+void MlpArm::add_gradient(MlpLayer& layer, const Step& step) {
+    const Slot& x = x_of(layer, step);
+    layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
+                     factors(x, true), step.main, step.micro > 0);
+    step.tell(Part::gemm);
+    round_emulated(layer.dw.get(), layer.w.shape,
+                   spec_.accumulate.format == "bf16" ? OutType::bf16 : recipe_.wgrad, step);
+}
+
+// Of a micro-batch that others follow: no update.
+void MlpArm::add_gradients(const Step& step) {
+    for (std::size_t l = layers_.size(); l-- > 0;) add_gradient(*layers_[l], step);
+    keep_amaxes(step);
+    step.tell(Part::bookkeeping);
+}
+
 void MlpArm::update(Step& step) {
     step.fork();
     if (layers_.size() > 1) record_now(later_gradients(), step);
@@ -155,13 +188,7 @@ void MlpArm::update(Step& step) {
     step.wait(events_.scales);
     for (std::size_t l = layers_.size(); l-- > 0;) {
         MlpLayer& layer = *layers_[l];
-        if (layer.wgrad) {
-            const Slot& x = x_of(layer, step);
-            layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
-                             factors(x, true), step.main);
-            step.tell(Part::gemm);
-            round_emulated(layer.dw.get(), layer.w.shape, recipe_.wgrad, step);
-        }
+        if (layer.wgrad) add_gradient(layer, step);
         if (l == 0)
             optimise(layer, step, step.main);
         else if (layer.wgrad)  // else it was updated in the backward pass
@@ -171,7 +198,7 @@ void MlpArm::update(Step& step) {
 
 // What the optimiser does at the end of every step.
 void MlpArm::requantise_weights() {
-    const Step step({nullptr, nullptr, arm_.get(), true, nullptr}, events_, true, true, false);
+    const Step step({nullptr, nullptr, arm_.get(), true, nullptr, 0, false}, events_, true, true, false);
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none)
             quantize_storage(layer->w, layer->master.get(), Rounding::nearest, step.arm, step.main);
@@ -191,8 +218,16 @@ void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
-        Step step({stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark}, events_, i == 0,
-                  last, other_x);
+        for (micro_ = 0; micro_ + 1 < parts(); ++micro_) {  // on one stream
+            Step part({stream, stream, arm_.get() + i, with_stats, &mark, micro_, true}, events_, i == 0,
+                      last, other_x);
+            named("forward", [&] { forward(part); });
+            named("loss", [&] { loss(part); });
+            named("backward", [&] { backward(part); });
+            named("gradients", [&] { add_gradients(part); });
+        }
+        Step step({stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark, micro_, false},
+                  events_, i == 0, last, other_x);
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

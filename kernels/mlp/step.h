@@ -18,7 +18,7 @@ struct MlpArm::Step : StepContext {
         : StepContext(context), events(all), first(is_first), last(is_last), other_x(in_other) {}
 
     Step next_beside() const {  // the part of the next step that this step's side stream does
-        return {{side, side, arm + 1, with_stats, mark}, events, false, false, !other_x};
+        return {{side, side, arm + 1, with_stats, mark, 0, false}, events, false, false, !other_x};
     }
     void record(Event& event) const { event.record(side); }
     void wait(const Event& event) const {

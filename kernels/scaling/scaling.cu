@@ -1,4 +1,5 @@
 // Scales on the device: core/scaling/delayed.cpp's rules, one block per tensor.
+#include "core/nn/train_spec.h"
 #include "core/scaling/scale_rule.h"
 #include "kernels/device/cast_sums.cuh"
 #include "kernels/device/device.h"
@@ -27,41 +28,71 @@ __device__ float block_max(float value) {
     return largest;
 }
 
-__global__ void update_kernel(ScaleState* states, float* history, UpdatedTensors updated,
-                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
-    wait_for_the_kernel_before();
-    const unsigned place = blockIdx.x;
-    const int tensor = updated.tensor[place];
-    for (int i = static_cast<int>(threadIdx.x); i < updated.amax_count[place]; i += kThreads)
-        updated.amaxes[place][i] = 0;
-    ScaleState& state = states[tensor];
-    const ScaleControls c = *controls;
-    const float newest = __uint_as_float(state.amax_bits);
-    float* const ring = history + static_cast<std::size_t>(tensor) * kHistoryCapacity;
+// By all threads of a block: the largest amax of the window, without the newest.
+__device__ float largest_in(const float* ring, const ScaleState& state, const ScaleControls& c) {
     float largest = 0;
     // The newest is in no slot yet; the window is the newest and the history - 1 before it.
     for (int back = 1 + static_cast<int>(threadIdx.x); back < c.history; back += kThreads)
         largest = fmaxf(largest, ring[(state.history_at - back) & (kHistoryCapacity - 1)]);
-    largest = block_max(largest);
-    if (threadIdx.x != 0) return;
+    return block_max(largest);
+}
+
+// By one thread: the newest amax goes into the history, and the scale is computed where it is due.
+__device__ void roll(float* ring, ScaleState& state, const ScaleControls& c, float largest) {
+    const float newest = __uint_as_float(state.amax_bits);
     // A NaN counts as Inf: fmaxf would drop it.
     const float latest = isnan(newest) ? __int_as_float(0x7F800000) : newest;
     const float amax = c.most_recent ? latest : fmaxf(largest, latest);
+    ring[state.history_at] = latest;
+    state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
+    if (++state.scale_age < c.interval) return;
+    state.scale = fp8lab::scale_from_amax(amax, state.max_finite, c.margin, state.scale, c.pow2 != 0);
+    state.scale_age = 0;
+}
+
+__device__ float* clear_amaxes(float* history, const UpdatedTensors& updated) {
+    const unsigned place = blockIdx.x;
+    for (int i = static_cast<int>(threadIdx.x); i < updated.amax_count[place]; i += kThreads)
+        updated.amaxes[place][i] = 0;
+    return history + static_cast<std::size_t>(updated.tensor[place]) * kHistoryCapacity;
+}
+
+__device__ void record_amax(TensorResult& record, const ScaleState& state, bool in_parts) {
+    record.amax_bits = in_parts ? max(record.amax_bits, state.amax_bits) : state.amax_bits;
+}
+
+__global__ void next_micro_batch_kernel(ScaleState* states, float* history, UpdatedTensors updated,
+                                        const ScaleControls* controls, AmaxOf amax, TensorResult* records,
+                                        const ArmState* arm) {
+    wait_for_the_kernel_before();
+    const int tensor = updated.tensor[blockIdx.x];
+    float* const ring = clear_amaxes(history, updated);
+    ScaleState& state = states[tensor];
+    const bool rolls = state.delayed && amax == AmaxOf::each;
+    const float largest = largest_in(ring, state, *controls);
+    if (threadIdx.x != 0) return;
+    record_amax(records[static_cast<std::size_t>(arm->step % kRecordSlots) * updated.of + tensor], state,
+                updated.in_parts[blockIdx.x]);
+    if (rolls) roll(ring, state, *controls, largest);
+    if (!state.delayed || amax != AmaxOf::max) state.amax_bits = 0;
+}
+
+__global__ void update_kernel(ScaleState* states, float* history, UpdatedTensors updated,
+                              const ScaleControls* controls, TensorResult* records, const ArmState* arm) {
+    wait_for_the_kernel_before();
+    const int tensor = updated.tensor[blockIdx.x];
+    float* const ring = clear_amaxes(history, updated);
+    ScaleState& state = states[tensor];
+    const float largest = largest_in(ring, state, *controls);
+    if (threadIdx.x != 0) return;
     TensorResult& record = records[static_cast<std::size_t>(arm->step % kRecordSlots) * updated.of + tensor];
     record.scale = state.scale_used;
-    record.amax_bits = state.amax_bits;
+    record_amax(record, state, updated.in_parts[blockIdx.x]);
     record.underflow = state.underflow;
     record.overflow = state.overflow;
     const double unknown = __longlong_as_double(0x7FF8000000000000LL);
     record.sums = {unknown, unknown, {unknown, unknown, unknown}, unknown};
-    if (state.delayed) {
-        ring[state.history_at] = latest;
-        state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
-        if (++state.scale_age >= c.interval) {
-            state.scale = fp8lab::scale_from_amax(amax, state.max_finite, c.margin, state.scale, c.pow2 != 0);
-            state.scale_age = 0;
-        }
-    }
+    if (state.delayed) roll(ring, state, *controls, largest);
     state.amax_bits = 0;
     state.underflow = state.overflow = 0;
 }
@@ -113,6 +144,14 @@ void update_scales(ScaleState* states, float* history, const UpdatedTensors& upd
     if (updated.count == 0) return;
     launch("update_scales", update_kernel, dim3(static_cast<unsigned>(updated.count)), kThreads, stream,
            states, history, updated, controls, records, arm);
+}
+
+void next_micro_batch(ScaleState* states, float* history, const UpdatedTensors& updated,
+                      const ScaleControls* controls, AmaxOf amax, TensorResult* records, const ArmState* arm,
+                      cudaStream_t stream) {
+    if (updated.count == 0) return;
+    launch("next_micro_batch", next_micro_batch_kernel, dim3(static_cast<unsigned>(updated.count)), kThreads,
+           stream, states, history, updated, controls, amax, records, arm);
 }
 
 void truncate_history(const ScaleState* states, float* history, int tensors, int keep, cudaStream_t stream) {

@@ -64,6 +64,24 @@ struct InFlight {
     std::vector<Event> marks;  // arms + 1: before the first, after each
 };
 
+// What only the CPU computes of gradient accumulation.
+void refuse_accumulation(const TrainSpec& spec) {
+    const Accumulation& a = spec.accumulate;
+    const auto refuse = [](const char* option, const std::string& why) {
+        throw Error(ErrorKind::backend, option, why + ": --backend cpu");
+    };
+    if (a.weights != WeightCache::once) refuse("--weight-cache", "a GPU casts weights once a step");
+    if (a.micro_batches == 1) return;
+    if (a.format != "fp32" && a.format != "bf16")
+        refuse("--accumulate-in", "a GPU adds gradients in fp32 or bf16, not in " + a.format);
+    if (find_model(spec.model).tokens) refuse("--accumulate", "a GPU takes micro-batches of model mlp only");
+    for (const Recipe& recipe : spec.arms)
+        if (recipe.wgrad == OutType::bf16 || spec.state == StateType::bf16)
+            refuse("--accumulate", "recipe " + recipe.name +
+                                       " has its weight gradients in bf16; with "
+                                       "micro-batches a GPU adds them as --accumulate-in says");
+}
+
 class CudaTrainer final : public Trainer {
   public:
     CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
@@ -149,9 +167,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
       preparation_(preparation),
       tokens_(find_model(spec.model).tokens) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
-    if (spec.accumulate.micro_batches > 1 || spec.accumulate.weights == WeightCache::stale)
-        throw Error(ErrorKind::backend, "--accumulate",
-                    "micro-batches are computed on the CPU only: --backend cpu");
+    refuse_accumulation(spec);
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     std::vector<Engine> engines;
@@ -442,7 +458,7 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
 
 std::string CudaTrainer::note() const {
     std::vector<int> dimensions = spec_.layers;
-    dimensions.push_back(spec_.batch);
+    dimensions.push_back(spec_.batch / spec_.accumulate.micro_batches);
     if (tokens_) dimensions = {spec_.vocabulary, spec_.batch * spec_.sizes.at("context")};
     std::string out;
     std::set<int> told;

@@ -229,7 +229,7 @@ void TransformerArm::allocate_arm() {
     row_correct_ = memory_->buffer<std::uint8_t>(ArmPart::row_correct);
     channel_amax_ = memory_->buffer<std::uint32_t>(ArmPart::channel_amax);
     square_partials_ = memory_->buffer<double>(ArmPart::square_partials);
-    clip_factor_ = memory_->buffer<float>(ArmPart::clip_factor);
+    clip_factor_ = memory_->buffer<float>(ArmPart::gradient_factor);
     evaluation_states_ = memory_->buffer<ScaleState>(ArmPart::evaluation_states);
     evaluation_arm_ = memory_->buffer<ArmState>(ArmPart::evaluation_step);
     evaluation_results_ = memory_->buffer<StepResult>(ArmPart::evaluation_results);

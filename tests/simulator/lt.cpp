@@ -201,13 +201,13 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, c
 }
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_layout, const void* b, cublasLtMatrixLayout_t b_layout,
-                              const void*, const void*, cublasLtMatrixLayout_t, void* d,
+                              const void* beta, const void* c, cublasLtMatrixLayout_t c_layout, void* d,
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t*, void*,
                               std::size_t, cudaStream_t) {
     // What the description says now: a graph keeps it.
-    const float factor = *static_cast<const float*>(alpha);
+    const float factor = *static_cast<const float*>(alpha), of_c = *static_cast<const float*>(beta);
     simulator::enqueue([=, how = as<Description>(desc), la = as<Layout>(a_layout), lb = as<Layout>(b_layout),
-                        ld = as<Layout>(d_layout)] {
+                        lc = as<Layout>(c_layout), ld = as<Layout>(d_layout)] {
         const auto op = [&](cublasLtMatmulDescAttributes_t which) {
             return static_cast<cublasOperation_t>(how.get<std::int32_t>(which));
         };
@@ -217,7 +217,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                      right = operand(b, lb, op(CUBLASLT_MATMUL_DESC_TRANSB), true,
                                      how.get<const float*>(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER),
                                      how.get<std::int32_t>(CUBLASLT_MATMUL_DESC_B_SCALE_MODE));
-        store(factor * (left * right), ld, d);
+        Matrix product = factor * (left * right);
+        if (of_c != 0)  // zero: C is not read
+            product += of_c * operand(c, lc, CUBLAS_OP_N, false, nullptr, 0);
+        store(product, ld, d);
     });
     return CUBLAS_STATUS_SUCCESS;
 }

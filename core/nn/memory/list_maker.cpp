@@ -10,6 +10,7 @@ std::size_t stats_blocks(int rows, int cols) {
 
 std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine) {
     if (spec.state == StateType::bf16) return 2;
+    if (engine != Engine::emulated && spec.accumulate.format == "bf16") return 2;
     return engine == Engine::emulated || recipe.wgrad == OutType::fp32 ? 4 : 2;
 }
 

@@ -25,11 +25,16 @@ class MlpList : public ListMaker {
     const TrainSpec& spec_;
     const Recipe& recipe_;
     Engine engine_;
-    int batch_;
+    int parts_;  // micro-batches of a step
+    int batch_;  // of one of them
 };
 
 MlpList::MlpList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch)
-    : spec_(spec), recipe_(recipe), engine_(engine), batch_(batch) {
+    : spec_(spec),
+      recipe_(recipe),
+      engine_(engine),
+      parts_(spec.accumulate.micro_batches),
+      batch_((batch + parts_ - 1) / parts_) {
     for (std::size_t l = 0; l + 1 < spec.layers.size(); ++l)
         add_layer(static_cast<int>(l) + 1, spec.layers[l], spec.layers[l + 1]);
     if (engine != Engine::emulated &&
@@ -107,16 +112,18 @@ void MlpList::add_layer(int layer, int in, int out) {
         of(ArmPart::bias_m, biases);
         of(ArmPart::bias_v, biases);
     }
-    of(ArmPart::bias_partials, size(tiles_down(padded(batch_))) * biases);
+    of(ArmPart::bias_partials, size(parts_ * tiles_down(padded(batch_))) * biases);
 }
 
 void MlpList::add_arm() {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes); };
     const std::size_t rows = size(batch_);
     add_shared(model_plan(spec_), recipe_);
-    of(ArmPart::loss_partials, sizeof(double) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
+    of(ArmPart::loss_partials,
+       sizeof(double) * size(parts_) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
-    of(ArmPart::row_correct, rows);
+    of(ArmPart::row_correct, size(parts_) * rows);
+    if (parts_ > 1) of(ArmPart::gradient_factor, sizeof(float));
     if (engine_ != Engine::emulated) return;
     std::size_t scratch = 1, rotated = 0;
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {

@@ -293,7 +293,7 @@ void TransformerList::add_parameters() {
     }
     if (spec_.clip == 0) return;
     add(ArmPart::square_partials, sizeof(double) * partials);
-    add(ArmPart::clip_factor, sizeof(float));
+    add(ArmPart::gradient_factor, sizeof(float));
 }
 
 void TransformerList::add_arm() {
