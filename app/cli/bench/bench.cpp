@@ -10,6 +10,7 @@
 #include "app/cli/option_values.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
+#include "core/nn/streams.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::array kKinds = {
     BenchKind{"blocks", "the blocks of a transformer, forward, backward and update, on a GPU", bench_blocks,
               "--shape --batch --recipe --state"},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
-              "--layers --batch --recipe --state --sweep --brief"},
+              "--layers --batch --recipe --state --sweep --brief --accumulate --accumulate-in"},
 };
 
 const BenchKind& find_kind(std::string_view name) {
@@ -98,6 +99,11 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
     verb->add_option("--batch", a->options.batch, "step: rows of a batch; blocks: sequences")
         ->check(whole("--batch", 1, 1 << 20));
+    verb->add_option(
+            "--accumulate", a->options.accumulate,
+            "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
+        ->check(whole("--accumulate", 1, kMostMicroBatches));
+    verb->add_option("--accumulate-in", a->options.accumulate_in, "step --accumulate: fp32 or bf16; fp32");
     verb->add_option("--recipe", a->options.recipe, "step, blocks: R[,R...]");
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
@@ -116,7 +122,7 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
         for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep",
-                                         "--grid", "--seconds", "--brief"})
+                                         "--grid", "--seconds", "--brief", "--accumulate", "--accumulate-in"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         if (a->options.seconds > 0 && !a->options.grid)

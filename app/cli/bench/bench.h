@@ -17,7 +17,8 @@ namespace fp8lab::cli {
 // The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
     std::string backend = "auto", layers = {}, recipe = {}, shape = {}, state = "fp32";
-    int batch = 0, repeat = 0;
+    std::string accumulate_in = {};
+    int batch = 0, repeat = 0, accumulate = 1;
     double seconds = 0;
     bool sweep = false, grid = false, brief = false;
 };

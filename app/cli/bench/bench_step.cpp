@@ -97,6 +97,8 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
     if (!options.layers.empty()) train.layers = parse_layers(options.layers);
     if (options.batch > 0) train.batch = options.batch;
     train.steps = steps;
+    train.accumulate = options.accumulate;
+    train.accumulate_in = options.accumulate_in;
     TrainSpec spec = make_train_spec(train);
     if (options.state != "fp32" && options.state != "bf16")
         throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");
@@ -115,6 +117,11 @@ nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json
         throw Error(ErrorKind::backend, "bench step --brief",
                     chosen.reason.empty() ? "measures a GPU; the backend here is the CPU"
                                           : "measures a GPU. " + chosen.reason);
+    if (options.accumulate > 1 && !gpu)
+        throw Error(ErrorKind::backend, "bench step --accumulate",
+                    chosen.reason.empty() ? "measures a GPU; the backend here is the CPU"
+                                          : "measures a GPU. " + chosen.reason);
+    if (options.accumulate > 1) return bench_step_parts(*chosen.backend, options, json);
     if (gpu) return bench_step_gpu(*chosen.backend, options, json);
     const int repeats = options.repeat > 0 ? options.repeat : kStepRepeats;
     const std::string recipes = options.recipe.empty() ? "bf16,delayed,current,mxfp8" : options.recipe;

@@ -191,6 +191,12 @@ TEST_CASE("bench step compares every recipe with the FP32 step of the same run")
     check_refused("bench step --layers 3,x", 2, "--layers");
 }
 
+TEST_CASE("bench step --accumulate without a GPU is one clear error") {
+    check_refused("bench step --backend cpu --accumulate 4 --batch 32", 3,
+                  "bench step --accumulate: measures a GPU");
+    check_refused("bench gemm --accumulate 4", 2, "gemm takes no --accumulate");
+}
+
 TEST_CASE("bench step --sweep without a GPU is one clear error") {
     check_refused("bench step --backend cpu --sweep", 3, "bench step --sweep: ");
     check_refused("bench cast --sweep", 2, "takes no --sweep");
