@@ -14,9 +14,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kWarmUp = 10, kRounds = 50;  // unless --repeat says otherwise
+constexpr int kMicroWarmUp = 10, kMicroRounds = 50;  // unless --repeat says otherwise
 
-struct Costs {
+struct PartCosts {
     std::vector<ArmCost> whole, part;
 };
 
@@ -30,10 +30,10 @@ std::vector<ArmCost> costs_of(Trainer& trainer) {
     return costs;
 }
 
-Costs measure(Trainer& whole, Trainer& part, int rounds) {
+PartCosts measure_parts(Trainer& whole, Trainer& part, int rounds) {
     ProgressLine progress;
-    for (int i = 0; i < kWarmUp + rounds && !interrupted(); ++i) {
-        if (progress.due()) progress.at(fmt::format("bench step: {} of {} rounds", i, kWarmUp + rounds));
+    for (int i = 0; i < kMicroWarmUp + rounds && !interrupted(); ++i) {
+        if (progress.due()) progress.at(fmt::format("bench step: {} of {} rounds", i, kMicroWarmUp + rounds));
         whole.step(whole.steps_per_call());
         part.step(part.steps_per_call());
     }
@@ -57,7 +57,7 @@ Json bench_step_parts(Backend& backend, const BenchOptions& options, bool json) 
     const auto all = backend.make_trainer(whole, told_on_stderr()),
                one = backend.make_trainer(part, told_on_stderr());
     const Interruptible keeps;
-    const Costs costs = measure(*all, *one, options.repeat > 0 ? options.repeat : kRounds);
+    const PartCosts costs = measure_parts(*all, *one, options.repeat > 0 ? options.repeat : kMicroRounds);
     Json out = json_header(backend.device(), whole.seed);
     out["bench"] = "step";
     out["layers"] = whole.layers;
