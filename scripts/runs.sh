@@ -38,6 +38,12 @@ for interval in 2000 20; do
 done
 for algo in ema0.9 p99.99 p99.9 p99; do SCALES+=,delayed:algo=$algo; done
 SCALES+=,current:amax=p99.99,delayed:interval=10
+# Micro-batches in L8, "NAME FIELD=VALUE...": sums in fewer bits, amaxes of the last or of each, weights cast only once.
+MICRO=("L8-micro accumulate=8" "L8-micro-last accumulate=8 amax_of=last" "L8-micro-each accumulate=8 amax_of=each")
+MICRO+=("L8-micro-stale accumulate=8 weight_cache=stale")
+for count in 8 64 256; do
+    for sums in bf16 e4m3 e5m2; do MICRO+=("L8-micro-$count-$sums accumulate=$count accumulate_in=$sums"); done
+done
 L13=bf16,fp32,delayed,current,rowwise,block128,mxfp8,unscaled,nvfp4-te,nvfp4-te:wide=last
 
 GEMMS13=bf16,nvfp4,nvfp4:dgrad_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:wgrad_in=bf16,nvfp4:fprop_in=bf16:dgrad_in=bf16
@@ -72,6 +78,11 @@ if [ $train = yes ]; then
     for seed in $(seq "$first" "$last"); do
         train "L8-$seed" --recipe "$L8" --schedule cosine --seed "$seed"
         train "L8-scales-$seed" --recipe "$SCALES" --schedule cosine --seed "$seed"
+        for micro in "${MICRO[@]}"; do
+            read -r name fields <<<"$micro"
+            # shellcheck disable=SC2086
+            keep "$name-$seed" "" run train --set backend=cpu $(printf -- '--set %s ' $fields) --set "seed=$seed" --steps 2000
+        done
         train "L8-gemms-$seed" --recipe "$GEMMS8" --schedule cosine --seed "$seed"
     done
     for seed in $(seq "$first" "$last"); do

@@ -17,12 +17,44 @@ SEEDS, FRESH = range(1, 11), range(11, 15)
 T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
 
 
+# Of BF16 and `delayed`; in one section of the document.
+MICRO = ["L8-micro", "L8-micro-last", "L8-micro-each", "L8-micro-stale",
+         *(f"L8-micro-{count}-{sums}" for count in (8, 64, 256) for sums in ("bf16", "e4m3", "e5m2"))]
+
 # In the order of the document. The rows of L13-aligned are of one training for each recipe.
-RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L8-scales": "L8-scales", "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
+RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L8-scales": "L8-scales", **{run: run for run in MICRO}, "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
+
+
+def micro_batches(metrics, state):
+    def value(name):
+        return metrics[name]["value"] if isinstance(metrics[name], dict) else metrics[name]
+
+    a, b = state["arm_a"], state["arm_b"]
+    yield a, "tail_loss", value("loss_a")
+    yield b, "gap_pct", value("gap_b_pct")
+    if state["accumulate_in"] != "fp32":
+        yield a, "accumulate_error_pct", value("accumulate_error_a_pct")
+        yield b, "accumulate_error_pct", value("accumulate_error_b_pct")
+    elif state["weight_cache"] == "once":
+        for tensor in ("x1", "dy3"):
+            yield b, tensor + "_saturated_casts_pct", value("saturated_casts_pct_" + tensor)
+
+
+def add_gap_of_sums(rows):
+    """Of BF16 with micro-batches, against BF16 of L8 with the same seed."""
+    whole = rows.get(("L8", "bf16", "tail_loss"), {})
+    for run in MICRO:
+        loss = rows.get((run, "bf16", "tail_loss"), {})
+        gaps = {seed: float(f"{100 * (loss[seed] / whole[seed] - 1):.6g}") for seed in loss if seed in whole}
+        if gaps:
+            rows[(run, "bf16", "gap_pct")] = gaps
 
 
 def values_of(result):
     """(recipe, quantity, value) of what `fp8lab train --json`, or `fp8lab run transformer`, wrote."""
+    if result.get("lab") == "train":
+        yield from micro_batches(result["metrics"], result["state"])
+        return
     if "metrics" in result:
         metrics = result["metrics"]
         recipe = result["state"]["arm_b"]
@@ -51,6 +83,7 @@ def read(folder):
         devices.add(re.sub(r" \d+ threads?,", "", result["device"]))  # their number changes nothing
         for recipe, quantity, value in values_of(result):
             rows.setdefault((RUNS[run], recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
+    add_gap_of_sums(rows)
     return {key: values for key, values in rows.items() if all(seed in values for seed in SEEDS)}, devices
 
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "core/nn/loss.h"
-#include "core/nn/micro_batches.h"
 #include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
@@ -15,6 +14,7 @@
 #include "core/trainer/checkpoint.h"
 #include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
+#include "core/trainer/micro_batches.h"
 
 namespace fp8lab {
 

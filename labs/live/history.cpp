@@ -38,6 +38,7 @@ void append(TensorTrack& track, const TensorRecord& record, int step) {
     track.underflow_sum += double{record.underflow_pct};
     track.lost_l1_sum += double{record.lost_l1_pct};
     track.lost_energy_sum += double{record.lost_energy_pct};
+    track.saturated_casts += double{record.saturated_casts};
     if (record.overflow_pct > 0) track.overflow_at.push_back(step);
 }
 
@@ -56,6 +57,10 @@ void append(ArmTrack& arm, const StepRecord& record) {
     arm.accuracy.push(record.accuracy);
     arm.step_ms.push(record.step_ms);
     arm.loss_scale = record.loss_scale, arm.skipped = record.skipped;
+    if (!std::isnan(record.accumulate_error_pct)) {
+        arm.accumulate_error_sum += record.accumulate_error_pct;
+        ++arm.accumulate_error_steps;
+    }
     for (std::size_t i = 0; i < std::min(arm.tensors.size(), record.tensors.size()); ++i) {
         append(arm.tensors[i], record.tensors[i], record.step);
     }
@@ -114,6 +119,10 @@ std::string lost_share(const TensorTrack& track) {
     if (std::isnan(l1) || std::isnan(energy)) return {};
     return fmt::format("{} % of its absolute sum and {} % of its energy", format_number(l1, 2, true),
                        format_number(energy, 2, true));
+}
+
+double ArmTrack::accumulate_error_pct() const {
+    return accumulate_error_steps > 0 ? accumulate_error_sum / accumulate_error_steps : kNan;
 }
 
 const TensorTrack* ArmTrack::find(TensorId id) const {

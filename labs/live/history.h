@@ -63,13 +63,18 @@ struct TensorTrack {
     Envelope amax_strip, scale_strip;
     std::vector<int> overflow_at;  // the steps in which at least one element was saturated
     double underflow_sum = 0, lost_l1_sum = 0, lost_energy_sum = 0;
-    std::int64_t casts = 0;     // steps in which it was cast
-    std::int64_t measured = 0;  // those of them in which its underflow was counted
+    double saturated_casts = 0;  // in which an element saturates, of those steps; NaN without micro-batches
+    std::int64_t casts = 0;      // steps in which it was cast
+    std::int64_t measured = 0;   // those of them in which its underflow was counted
 
     bool applies() const { return casts > 0; }
     double underflow_mean_pct() const { return mean(underflow_sum); }  // NaN before the first count
     double lost_l1_mean_pct() const { return mean(lost_l1_sum); }      // NaN too where a step's is not known
     double lost_energy_mean_pct() const { return mean(lost_energy_sum); }
+    // Of its casts, with so many micro-batches a step.
+    double saturated_casts_pct(int micro_batches) const {
+        return 100 * mean(saturated_casts) / micro_batches;
+    }
 
   private:
     double mean(double sum) const;
@@ -83,8 +88,11 @@ struct ArmTrack {
     Growing step_ms;
     Growing gap_pct;                   // tail loss against the first arm's, percent; empty in the first arm
     std::vector<TensorTrack> tensors;  // as in StepRecord
-    float loss_scale = 0;  // of the newest step; 0: the recipe has none
-    int skipped = 0;       // steps that the loss scaler left out
+    float loss_scale = 0;              // of the newest step; 0: the recipe has none
+    int skipped = 0;                   // steps that the loss scaler left out
+    // Of StepRecord::accumulate_error_pct, over the steps that have it.
+    double accumulate_error_sum = 0;
+    int accumulate_error_steps = 0;
     std::optional<NonFinite> stopped;
     std::optional<TensorView> watched;  // the newest
     std::vector<float> decision;        // the newest; empty unless the task is spiral
@@ -92,6 +100,7 @@ struct ArmTrack {
     Provenance provenance = Provenance::cpu_emulated;
 
     double tail_loss() const { return tail_mean(loss.values(), kTailSteps); }
+    double accumulate_error_pct() const;  // mean of the steps; NaN where none has it
     const TensorTrack* find(TensorId id) const;
     const TensorTrack* worst_gradient()
         const;                   // dy with the highest mean underflow; null where none was counted

@@ -30,6 +30,7 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
                  {"loss", array_of(arm.loss.values())},
                  {"tensors", Json::object()}};
     if (arm.loss_scale > 0) json["loss_scale"] = arm.loss_scale, json["skipped"] = arm.skipped;
+    if (arm.accumulate_error_steps > 0) json["accumulate_error_pct"] = arm.accumulate_error_pct();
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     for (const TensorTrack& track : arm.tensors) {
         if (!track.applies()) continue;
@@ -37,6 +38,7 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
         tensor = {{"step", array_of(track.underflow_step.values())},
                   {"underflow_pct", array_of(track.underflow_pct.values())},
                   {"overflow_at", track.overflow_at}};
+        if (!std::isnan(track.saturated_casts)) tensor["saturated_casts"] = track.saturated_casts;
         if (!(track.underflow_sum > 0) || std::isnan(track.lost_l1_sum)) continue;  // none, or not known
         tensor["lost_l1_pct"] = array_of(track.lost_l1_pct.values());
         tensor["lost_energy_pct"] = array_of(track.lost_energy_pct.values());
@@ -81,6 +83,10 @@ std::vector<TensorRecord> tensor_series(const Json& tensors, const std::string& 
     }
     for (const auto step : steps_from(track.at("overflow_at")))
         out.at(step).overflow_pct = std::numeric_limits<float>::min();  // how much is not kept
+    if (track.contains("saturated_casts") && !at.empty()) {             // of which step is not kept
+        for (const auto step : at) out.at(step).saturated_casts = 0;
+        out.at(at.back()).saturated_casts = track.at("saturated_casts").get<float>();
+    }
     return out;
 }
 
@@ -114,6 +120,8 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
         arm.records.back().loss_scale = json.at("loss_scale").get<float>();
         arm.records.back().skipped = step_from(json.at("skipped"));
     }
+    if (json.contains("accumulate_error_pct") && !arm.records.empty())
+        arm.records.back().accumulate_error_pct = json.at("accumulate_error_pct").get<double>();
     for (const OperandSpec& tensor : model_plan(spec).tensors) {
         const auto series = tensor_series(json.at("tensors"), tensor.name, loss.size());
         for (std::size_t i = 0; i < series.size(); ++i) arm.records[i].tensors.push_back(series[i]);

@@ -61,6 +61,8 @@ class SessionView : public LabView {
     void draw_choice(ui::Context&, const table::Row& row, float left, bool names, const std::string& help);
     bool draw_switch(ui::Context&, const Field& field, float left, bool names,
                      std::span<const std::string> labels, int& selected, std::size_t enabled);
+    // Field "accumulate": of its choices those that divide the batch.
+    void draw_micro_batches(ui::Context&, const table::Row& row, const Field& default_field, int batch);
     void draw_waiting(ui::Context&);  // which settings act on Reset
 
     // The numbers of the run: a large one and what it is; a table with a row an arm; the end of the table.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "labs/live/micro_batches.h"
 #include "labs/live/view.h"
 #include "labs/ui/draw.h"
 
@@ -55,6 +56,12 @@ void SessionView::draw_row(Context& c, const Row& row, const Field& default_fiel
     Field field = row.field;
     field.info.name = probe(field.info.name);
     ui::edit(c, field, &default_field);
+}
+
+void SessionView::draw_micro_batches(Context& c, const Row& row, const Field& default_field, int batch) {
+    Row offered = row;
+    offered.field.choices = dividing(row.field, batch);
+    SessionView::draw_row(c, offered, default_field);
 }
 
 // A choice that cannot be made is there, and says why.

@@ -186,6 +186,34 @@ Verdict loss_scaler(const Trail& trail, const Prediction*) {
                            {"no other setting differs between the two runs", {}, fair}}};
 }
 
+// Both runs have 8 micro-batches; what goes into the history differs.
+Verdict saturating_casts(const Trail& trail, const Prediction*) {
+    constexpr double kClose = 0.1;
+    const State *largest = nullptr, *last = nullptr;
+    for (const Step& step : trail.steps) {
+        const State& s = step.after;
+        if (!finished(s) || s.text("accumulate") != "8" || !(s.number("saturated_casts_pct_x1") > 0))
+            continue;
+        if (s.text("amax_of") == "max") largest = &s;
+        if (s.text("amax_of") == "last") last = &s;
+    }
+    const auto share = [](const State* state) {
+        return state ? state->number("saturated_casts_pct_x1") : std::nan("");
+    };
+    const auto told = [&](const State* state) {
+        return state ? percent(share(state)) + " of x1\u2019s casts saturate" : std::string("no such run");
+    };
+    const bool fair = largest && last && changed(*largest, *last) == std::vector<std::string>{"amax_of"};
+    const double factor = share(last) / share(largest), typed = trail.answered_number("factor");
+    return {.conditions = {
+                {"2,000 steps of 8 micro-batches, the largest amax", {told(largest)}, largest != nullptr},
+                {"2,000 steps of 8 micro-batches, the last amax", {told(last)}, last != nullptr},
+                {"no other setting differs between the two runs", {}, fair},
+                {"the factor between these two shares, within 10 %",
+                 {std::isnan(typed) ? "\u2013" : format_number(typed, 3, true)},
+                 std::abs(typed / factor - 1) <= kClose}}};
+}
+
 }  // namespace
 
 std::span<const NamedJudge> TrainLab::judges() const {
@@ -194,7 +222,8 @@ std::span<const NamedJudge> TrainLab::judges() const {
                                            NamedJudge{"one_control", one_control},
                                            NamedJudge{"without_master_weights", without_master_weights},
                                            NamedJudge{"two_of_three", two_of_three},
-                                           NamedJudge{"loss_scaler", loss_scaler}};
+                                           NamedJudge{"loss_scaler", loss_scaler},
+                                           NamedJudge{"saturating_casts", saturating_casts}};
     return kJudges;
 }
 

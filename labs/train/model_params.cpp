@@ -16,12 +16,15 @@ using table::Row;
 // Both tasks of this lab have three linear layers (cli.md, "Definitions that results depend on").
 constexpr std::array<std::string_view, 9> kTensors = {"x1",  "w1", "dy1", "x2", "w2",
                                                       "dy2", "x3", "w3",  "dy3"};
+constexpr int kMostRows = 32768;  // of a batch
+
 constexpr std::array<TensorClass, 3> kClasses = {TensorClass::x, TensorClass::w, TensorClass::dy};
 
 constexpr std::array<Size, 4> kSizes = {
     {{kCpuSize, 768, 32}, {"1024", 1024, 4096}, {"4096", 4096, 8192}, {"8192", 8192, 16384}}};
 
 bool delayed(const Params& params) { return parse_recipe(params.arm_b).scale == ScaleSource::delayed; }
+bool has_delayed_arm(const Params& p) { return live::any_delayed({p.arm_a, p.arm_b, p.arm_c}); }
 bool narrow(const Recipe& recipe) { return recipe.fwd && width_bits(*recipe.fwd) <= 8; }
 
 // Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
@@ -174,10 +177,12 @@ void add_training(Params& p, std::vector<Row>& out) {
                &p.schedule, {{"constant", "constant"}, {"cosine", "cosine"}}));
     add(integer({.name = "steps", .label = "Steps", .help = "The length of the training."}, &p.steps, 10,
                 100000, true));
-    add(integer({.name = "batch", .label = "Batch", .help = "Samples per step."}, &p.batch, 1, 32768, true));
+    add(integer({.name = "batch", .label = "Batch", .help = "Samples per step."}, &p.batch, 1, kMostRows,
+                true));
     add(integer(
         {.name = "seed", .label = "Seed", .help = "The seed of the initial weights and of the batches."},
         &p.seed, 0, 9999));
+    live::add_micro_batches(p.micro, kMostRows, has_delayed_arm(p), out);
     out.push_back(
         {number({.name = "speed_limit",
                  .label = "Speed",
@@ -215,8 +220,12 @@ TrainSpec spec_of(const Params& params) {
         const int width = std::ranges::find(kSizes, params.size, &Size::id)->width;
         options.layers = {width, 4 * width, width};
     }
+    std::vector<Recipe> arms = arms_of(params);
+    options.recipes = arms[0].name;
+    for (std::size_t i = 1; i < arms.size(); ++i) options.recipes += "," + arms[i].name;
+    live::set_micro_batches(options, params.micro, has_delayed_arm(params));
     TrainSpec spec = make_train_spec(options);
-    spec.arms = arms_of(params);
+    spec.arms = std::move(arms);
     return spec;
 }
 

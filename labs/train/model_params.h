@@ -11,6 +11,7 @@
 #include "core/base/fields.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/nn/trainer.h"
+#include "labs/live/micro_batches.h"
 #include "labs/table/row.h"
 
 namespace fp8lab::train {
@@ -29,6 +30,7 @@ struct Params {
     std::string task = "teacher", schedule = "cosine";
     std::string size = "768";  // of task noise: D-4D-D
     int seed = 1, batch = 256, steps = 2000;
+    live::MicroBatches micro;
     double speed_limit = 200;    // steps per second, 0: none; held in a window only
     std::string tensor = "dy1";  // the tensor whose histogram is shown
     bool operator==(const Params&) const = default;
@@ -53,8 +55,9 @@ void check_cpu(const TrainSpec& spec);
 
 // The table: arms and scaling, how arm B casts, the training itself. Each help line ends with when the setting acts.
 std::vector<table::Row> rows_of(Params& params);
-inline constexpr std::array<std::string_view, 8> kOnReset = {"backend",  "task",  "size",  "arm_c",
-                                                             "schedule", "steps", "batch", "seed"};
+inline constexpr std::array<std::string_view, 12> kOnReset = {
+    "backend", "task", "size",       "arm_c",         "schedule",     "steps",
+    "batch",   "seed", "accumulate", "accumulate_in", "weight_cache", "amax_of"};
 
 MlpTensor shown_tensor(const Params& params);
 

@@ -49,7 +49,7 @@ void add_lost(MetricList& list, const std::string& pattern, double l1, double en
 }
 
 // Of the experiment: the worst gradient, the tensor that is shown, and the health table.
-void add_health(MetricList& list, const ArmTrack& arm, TensorId shown_id) {
+void add_health(MetricList& list, const ArmTrack& arm, TensorId shown_id, int micro_batches) {
     if (const TensorTrack* worst = arm.worst_gradient()) {
         list.number("worst_underflow_pct", worst->underflow_mean_pct(), "%");
         list.word("worst_underflow_tensor", worst->spec.name);
@@ -69,6 +69,8 @@ void add_health(MetricList& list, const ArmTrack& arm, TensorId shown_id) {
         list.number("underflow_pct_" + id, tensor.underflow_mean_pct(), "%");
         add_lost(list, "lost_{}_pct_" + id, tensor.lost_l1_mean_pct(), tensor.lost_energy_mean_pct());
         list.number("overflow_steps_" + id, double(tensor.overflow_at.size()));
+        if (!std::isnan(tensor.saturated_casts))
+            list.number("saturated_casts_pct_" + id, tensor.saturated_casts_pct(micro_batches), "%");
     }
 }
 
@@ -130,11 +132,14 @@ std::vector<Metric> TrainLab::metrics() const {
             list.number("loss_scale_" + arm, double{track.loss_scale});
             list.number("skipped_" + arm, track.skipped);
         }
+        if (track.accumulate_error_steps > 0)
+            list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct(), "%");
         list.word("provenance_" + arm, std::string(to_string(track.provenance)));
         list.number("step_ms_" + arm, ms_per_step(i), "ms");
         add_cost(list, history_, i);
     }
-    if (history_.arms().size() > 1) add_health(list, history_.arms()[1], shown_tensor());
+    if (history_.arms().size() > 1)
+        add_health(list, history_.arms()[1], shown_tensor(), now.accumulate.micro_batches);
     list.number("steps_per_second", status().steps_per_second, "steps/s");
     return std::move(list.all);
 }
@@ -154,8 +159,9 @@ std::vector<std::string> TrainLab::metric_names() const {
     for (std::size_t i = 0; i < now.arms.size(); ++i) {
         const std::string arm(1, "abc"[i]);
         add_names(out,
-                  {"loss_{}", "gap_{}_pct", "stopped_{}", "loss_scale_{}", "skipped_{}", "provenance_{}",
-                   "step_ms_{}", "step_q1_ms_{}", "memory_{}", "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
+                  {"loss_{}", "gap_{}_pct", "stopped_{}", "loss_scale_{}", "skipped_{}",
+                   "accumulate_error_{}_pct", "provenance_{}", "step_ms_{}", "step_q1_ms_{}", "memory_{}",
+                   "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
                   arm);
         if (now.task == TaskKind::spiral) add_names(out, {"accuracy_{}"}, arm);
     }
@@ -166,7 +172,7 @@ std::vector<std::string> TrainLab::metric_names() const {
     for (const OperandSpec& tensor : model_plan(now).tensors)
         add_names(out,
                   {"amax_{}", "scale_{}", "underflow_pct_{}", "lost_l1_pct_{}", "lost_energy_pct_{}",
-                   "overflow_steps_{}"},
+                   "overflow_steps_{}", "saturated_casts_pct_{}"},
                   tensor.name);
     return out;
 }

@@ -41,8 +41,9 @@ class TrainView : public live::SessionView {
 };
 
 // Rows of x1 w1 dy1 ... of one arm, with a strip for each column. A click on a row shows that tensor's
-// histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax.
+// histogram: `shown` takes its name. Narrower than 474 px (logical) the scale goes first, then the amax. With micro-batches
+// the last column has the share of its casts that saturate.
 void health_table(ui::Context&, Rect area, const ArmTrack& arm, const Recipe& recipe, const ModelPlan& plan,
-                  std::string& shown);
+                  int micro_batches, std::string& shown);
 
 }  // namespace fp8lab::train

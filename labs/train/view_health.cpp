@@ -164,8 +164,9 @@ void lost_cell(ui::Context& c, const Row& row, float column, double mean_pct) {
           {mean_pct >= 0.005 ? Role::text : Role::muted});
 }
 
+// Without micro-batches the number of steps; with them the share of the casts.
 void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm,
-                   const TensorTrack& track) {
+                   const TensorTrack& track, int micro_batches) {
     const Rect area = strip_area(c, row, column);
     const float base = row.middle() + c.px(5);
     ui::hline(c, area.x0, area.x1, base, {Role::line});
@@ -184,8 +185,11 @@ void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack&
         ui::fill_rect(c, {x, base - std::max(least, share * most), x + px, base}, {Role::sat, Tone::fill});
     }
     const bool any = !track.overflow_at.empty();
-    value(c, row, column + 70, std::to_string(track.overflow_at.size()),
-          any ? Color{Role::sat, Tone::ink} : Color{Role::muted}, any);
+    const std::string number =
+        std::isnan(track.saturated_casts)
+            ? std::to_string(track.overflow_at.size())
+            : format_number(std::round(track.saturated_casts_pct(micro_batches) * 100) / 100, 3, true);
+    value(c, row, column + 70, number, any ? Color{Role::sat, Tone::ink} : Color{Role::muted}, any);
 }
 
 void triangle(ui::Context& c, Point center, bool up, Color color, bool filled) {
@@ -222,7 +226,7 @@ void header(ui::Context& c, const Row& row, const Columns& columns, const ArmTra
 }  // namespace
 
 void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& recipe, const ModelPlan& plan,
-                  std::string& shown) {
+                  int micro_batches, std::string& shown) {
     const Columns columns = columns_for(area.width() / c.scale);
     const float pitch = area.height() / static_cast<float>(arm.tensors.size() + 1);
     header(c, {area.x0, area.y0, area.y0 + pitch}, columns, arm);
@@ -258,7 +262,7 @@ void health_table(ui::Context& c, Rect area, const ArmTrack& arm, const Recipe& 
             lost_cell(c, row, columns.l1, track.lost_l1_mean_pct());
             lost_cell(c, row, columns.energy, track.lost_energy_mean_pct());
         }
-        overflow_cell(c, row, columns.overflow, arm, track);
+        overflow_cell(c, row, columns.overflow, arm, track, micro_batches);
     }
 }
 

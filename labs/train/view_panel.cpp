@@ -20,8 +20,9 @@ constexpr std::array<std::string_view, 9> kFirst = {"backend", "speed_limit", "a
                                                     "history", "margin",      "algo",  "tensor"};
 constexpr std::array<std::string_view, 8> kCasts = {"fwd",    "bwd",          "round",   "overflow",
                                                     "master", "round_update", "options", "interval"};
-constexpr std::array<std::string_view, 7> kTraining = {"arm_c", "task",  "size", "schedule",
-                                                       "steps", "batch", "seed"};
+constexpr std::array<std::string_view, 11> kTraining = {
+    "arm_c", "task",       "size",          "schedule",     "steps",  "batch",
+    "seed",  "accumulate", "accumulate_in", "weight_cache", "amax_of"};
 
 }  // namespace
 
@@ -48,6 +49,7 @@ void TrainView::draw_row(ui::Context& c, const table::Row& row, const Field& def
     if (name == "tensor") return tensor_class(c, field);
     if (name == "size") return size_choice(c, field);
     if (name == "options") option_switches(c, field);
+    if (name == "accumulate") return draw_micro_batches(c, row, default_field, lab_.params().batch);
     if (!name.starts_with("arm_")) return SessionView::draw_row(c, row, default_field);
     const auto arm = static_cast<std::size_t>(name.back() - 'a');
     // Another recipe may not have the options of the one before.
@@ -189,6 +191,10 @@ void TrainView::notes(ui::Context& c) {
     if (has_costs(lab_.history()))
         if (const auto& cost = lab_.history().arms()[0].cost; cost && !cost->note.empty())
             ui::wrapped(c, "On the GPU " + cost->note + ".");
+    if (const auto& arms = lab_.history().arms(); !arms.empty())
+        if (const std::string sums = live::sum_words(arms[shown_arm()], lab_.spec().accumulate);
+            !sums.empty())
+            ui::wrapped(c, sums, Role::text);
     if (const std::string why = lab_.no_record(); !why.empty()) ui::wrapped(c, why);
     if (const std::string message = lab_.message(); !message.empty()) {
         ui::warning(c, message);

@@ -11,6 +11,7 @@ void Health::append(const ModelPlan& plan, std::span<const StepRecord> records) 
     if (records.empty()) return;
     tensors_.resize(plan.tensors.size());
     lost_.resize(plan.tensors.size());
+    casts_.resize(plan.tensors.size());
     gemms_.resize(plan.gemms.size());
     for (const StepRecord& record : records) {
         std::vector<bool> in_this_step(plan.gemms.size(), false);
@@ -25,6 +26,10 @@ void Health::append(const ModelPlan& plan, std::span<const StepRecord> records) 
             health.lost_pct = known(now.underflow_pct);
             health.saturated_pct = known(now.overflow_pct);
             lost_[i].push_back(health.lost_pct);
+            if (const double casts = known(now.saturated_casts); !std::isnan(casts)) {
+                casts_[i].saturated += casts;
+                health.saturated_casts = casts_[i].saturated / ++casts_[i].steps;
+            }
             if (!now.applies || !(now.overflow_pct > 0)) continue;
             ++health.saturated_steps;
             in_this_step[plan.tensors[i].gemm] = true;
@@ -39,6 +44,7 @@ void Health::restore(std::vector<TensorHealth> tensors, std::vector<int> gemms) 
     tensors_ = std::move(tensors);
     gemms_ = std::move(gemms);
     lost_.assign(tensors_.size(), {});
+    casts_.assign(tensors_.size(), {});
 }
 
 bool is_narrow(const Recipe& recipe, const ModelPlan& plan, TensorId id) {

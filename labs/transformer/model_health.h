@@ -18,6 +18,7 @@ struct TensorHealth {  // NaN: not known
     double lost_pct = kNan, saturated_pct = kNan;  // of the elements, in the newest step
     double tail_lost_pct = kNan;                   // mean of the last 100 steps
     int saturated_steps = 0;
+    double saturated_casts = kNan;  // of a step's casts, mean of all steps; only with micro-batches
 };
 
 class Health {
@@ -33,6 +34,11 @@ class Health {
     std::vector<TensorHealth> tensors_;
     std::vector<int> gemms_;
     std::vector<std::vector<double>> lost_;  // of every step, per tensor
+    struct Casts {
+        double saturated = 0;
+        int steps = 0;
+    };
+    std::vector<Casts> casts_;  // per tensor
 };
 
 // The tensor that lost most in the last 100 steps, of those that the recipe casts to 8 bits or fewer: of the gradients,

@@ -26,6 +26,10 @@ std::vector<Choice> tensor_choices() {
     return choices;
 }
 
+constexpr int kMostSequences = 64;  // of a batch
+
+bool has_delayed_arm(const Params& p) { return live::any_delayed({p.arm_a, p.arm_b}); }
+
 constexpr const char* kNoBlocks = "Transformer Engine has no FP8 attention with blocks of 128.";
 
 void add_switches(Params& p, std::vector<Row>& out) {
@@ -90,7 +94,7 @@ void add_training(Params& p, std::vector<Row>& out) {
     const live::Adder add{out, true, live::kActsOnReset};
     add(integer(
         {.name = "batch", .label = "Batch", .unit = "sequences", .help = "Sequences of 64 tokens per step."},
-        &p.batch, 4, 64, true));
+        &p.batch, 4, kMostSequences, true));
     add.as_it_is(number({.name = "lr",
                          .label = "Learning rate",
                          .help = "The same for both arms. A change acts at the next step."},
@@ -98,6 +102,7 @@ void add_training(Params& p, std::vector<Row>& out) {
     add(integer(
         {.name = "seed", .label = "Seed", .help = "The seed of the initial weights and of the batches."},
         &p.seed, 0, 9999));
+    live::add_micro_batches(p.micro, kMostSequences, has_delayed_arm(p), out);
     add.as_it_is(integer(
         {.name = "align_step",
          .label = "Aligned after",
@@ -145,6 +150,7 @@ TrainSpec spec_of(const Params& p) {
     options.steps = kSteps;
     options.seed = static_cast<std::uint64_t>(p.seed);
     options.recipes = p.arm_a + "," + arm_b_text(p);
+    live::set_micro_batches(options, p.micro, has_delayed_arm(p));
     return make_train_spec(options);
 }
 

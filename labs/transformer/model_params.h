@@ -9,6 +9,7 @@
 #include "core/base/fields.h"
 #include "core/nn/model.h"
 #include "core/nn/train_spec.h"
+#include "labs/live/micro_batches.h"
 #include "labs/table/row.h"
 
 namespace fp8lab::transformer {
@@ -26,6 +27,7 @@ struct Params {
     int batch = 8;  // sequences
     double lr = 5e-3;
     int seed = 1;
+    live::MicroBatches micro;
     int align_step = 0;               // a channel is aligned after so many steps; 0: not
     std::string tensor = "1.down.x";  // selected
     bool operator==(const Params&) const = default;
@@ -36,8 +38,9 @@ std::string arm_b_text(const Params& params);
 // Throws usage_error for arms that the model cannot train: attention in FP8 with blocks of 128.
 TrainSpec spec_of(const Params& params);
 std::vector<table::Row> rows_of(Params& params);
-inline constexpr std::array<std::string_view, 5> kOnReset = {"backend", "task", "batch", "seed",
-                                                             "align_step"};
+inline constexpr std::array<std::string_view, 9> kOnReset = {"backend",       "task",         "batch",
+                                                             "seed",          "align_step",   "accumulate",
+                                                             "accumulate_in", "weight_cache", "amax_of"};
 
 // The tensors that can be selected: those of the linear layers, of attention and of the head.
 const std::vector<std::string>& tensor_names();

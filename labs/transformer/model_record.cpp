@@ -30,6 +30,7 @@ Json arm_json(const TransformerLab& lab, std::size_t index) {
     for (const double loss : arm.loss.values()) json["loss"].push_back(nine_digits(loss));
     if (lab.spec().task == TaskKind::copying)
         for (const double accuracy : arm.accuracy.values()) json["accuracy"].push_back(six_digits(accuracy));
+    if (arm.accumulate_error_steps > 0) json["accumulate_error_pct"] = six_digits(arm.accumulate_error_pct());
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     if (const auto& told = lab.evaluation(index))
         json["evaluation"] = {{"step", told->step},
@@ -42,10 +43,11 @@ Json arm_json(const TransformerLab& lab, std::size_t index) {
     const Health& health = lab.health().at(index);
     for (std::size_t i = 0; i < health.tensors().size(); ++i) {
         const TensorHealth& t = health.tensors()[i];
-        json["tensors"][lab.plan().tensors[i].name] = {
-            six_digits(t.amax),          six_digits(t.scale),    six_digits(t.sqnr_db),
-            six_digits(t.kurtosis),      six_digits(t.lost_pct), six_digits(t.saturated_pct),
-            six_digits(t.tail_lost_pct), t.saturated_steps};
+        Json& row = json["tensors"][lab.plan().tensors[i].name];
+        row = {six_digits(t.amax),          six_digits(t.scale),    six_digits(t.sqnr_db),
+               six_digits(t.kurtosis),      six_digits(t.lost_pct), six_digits(t.saturated_pct),
+               six_digits(t.tail_lost_pct), t.saturated_steps};
+        if (!std::isnan(t.saturated_casts)) row.push_back(six_digits(t.saturated_casts));
     }
     json["gemms"] = health.gemms();
     return json;
@@ -71,6 +73,8 @@ ArmSnapshot arm_from(const Json& json, const Recipe& recipe) {
     if (json.contains("stopped"))
         arm.stopped =
             NonFinite{step_of(json["stopped"].at("step")), json["stopped"].at("tensor").get<std::string>()};
+    if (json.contains("accumulate_error_pct") && !arm.records.empty())
+        arm.records.back().accumulate_error_pct = value_of(json["accumulate_error_pct"]);
     if (!json.contains("evaluation")) return arm;
     const Json& told = json["evaluation"];
     arm.evaluation = Evaluation{.step = step_of(told.at("step")),
@@ -87,7 +91,8 @@ Health health_from(const Json& json, const ModelPlan& plan) {
     std::vector<TensorHealth> tensors;
     for (const OperandSpec& spec : plan.tensors) {
         const Json& row = json.at("tensors").at(spec.name);
-        if (row.size() != 8) throw input_error("record", spec.name + " has not eight numbers");
+        if (row.size() != 8 && row.size() != 9)
+            throw input_error("record", spec.name + " has neither eight numbers nor nine");
         tensors.push_back({.amax = value_of(row.at(0)),
                            .scale = value_of(row.at(1)),
                            .sqnr_db = value_of(row.at(2)),
@@ -95,7 +100,8 @@ Health health_from(const Json& json, const ModelPlan& plan) {
                            .lost_pct = value_of(row.at(4)),
                            .saturated_pct = value_of(row.at(5)),
                            .tail_lost_pct = value_of(row.at(6)),
-                           .saturated_steps = step_of(row.at(7))});
+                           .saturated_steps = step_of(row.at(7)),
+                           .saturated_casts = row.size() > 8 ? value_of(row.at(8)) : kNan});
     }
     auto gemms = json.at("gemms").get<std::vector<int>>();
     if (gemms.size() != plan.gemms.size())

@@ -44,6 +44,8 @@ void add_arm(live::MetricList& list, const TransformerLab& lab, std::size_t inde
         list.number("t99_" + arm, learnt < 0 ? kNan : learnt, "steps");
     }
     list.stopped("stopped_" + arm, track);
+    if (track.accumulate_error_steps > 0)
+        list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct(), "%");
 }
 
 // Of arm B's tensors.
@@ -55,6 +57,9 @@ void add_health(live::MetricList& list, const TransformerLab& lab) {
         if (std::isnan(health.amax)) continue;
         for (const char* which : kParts)
             list.number(name + "." + which, part(health, which), std::string(unit_of(which)));
+        if (!std::isnan(health.saturated_casts))
+            list.number(name + ".saturated_casts_pct",
+                        100 * health.saturated_casts / lab.spec().accumulate.micro_batches, "%");
         if (name != lab.params().tensor) continue;
         list.number("selected.amax", health.amax);
         list.number("selected.lost_pct", health.lost_pct, "%");
@@ -138,14 +143,16 @@ std::vector<std::string> TransformerLab::metric_names() const {
     for (const char* arm : {"a", "b"})
         live::add_names(out,
                         {"recipe_{}", "loss_{}", "tail_{}", "first_loss_{}", "heldout_{}", "writes_{}",
-                         "acc_{}_pct", "t99_{}", "stopped_{}", "ms_{}"},
+                         "acc_{}_pct", "t99_{}", "stopped_{}", "accumulate_error_{}_pct", "ms_{}"},
                         arm);
     for (const char* worst : {"worst_x", "worst_dy"}) live::add_names(out, {"{}", "{}_lost_pct"}, worst);
     live::add_names(out, {"gap_{}_pct", "speedup_{}"}, "b");
     live::add_names(out, {"{}.amax", "{}.lost_pct", "{}.saturated_steps", "{}.kurtosis"}, "selected");
     out.emplace_back("aligned_at");
-    for (const OperandSpec& tensor : plan().tensors)
+    for (const OperandSpec& tensor : plan().tensors) {
         for (const char* name : kParts) out.push_back(tensor.name + "." + name);
+        out.push_back(tensor.name + ".saturated_casts_pct");
+    }
     return out;
 }
 

@@ -12,8 +12,9 @@ namespace {
 using ui::Context;
 
 constexpr std::array<std::string_view, 6> kFirst = {"backend", "arm_b", "attention", "head", "act", "task"};
-constexpr std::array<std::string_view, 9> kMore = {"arm_a",   "wide",  "fprop_in", "dgrad_in", "wgrad_in",
-                                                   "history", "batch", "lr",       "seed"};
+constexpr std::array<std::string_view, 13> kMore = {
+    "arm_a", "wide", "fprop_in",   "dgrad_in",      "wgrad_in",     "history", "batch",
+    "lr",    "seed", "accumulate", "accumulate_in", "weight_cache", "amax_of"};
 
 ui::Cell number_cell(double value, int decimals = 3) {
     if (!std::isfinite(value)) return {};
@@ -36,6 +37,7 @@ void TransformerView::explore(Context& c, float width) {
 void TransformerView::draw_row(Context& c, const table::Row& row, const Field& default_field) {
     const std::string& name = row.field.info.name;
     if (name == "backend") return draw_backend(c, row, 150);
+    if (name == "accumulate") return draw_micro_batches(c, row, default_field, lab_.params().batch);
     if (name == "arm_a") return (void)draw_arm(c, row, row.field.info.label, 0);
     if (name == "arm_b") {
         const bool chosen =
@@ -92,6 +94,9 @@ void TransformerView::numbers(Context& c, float width) {
 
 void TransformerView::notes(Context& c) {
     if (const std::string message = lab_.message(); !message.empty()) ui::warning(c, message);
+    if (const auto& arms = lab_.history().arms(); arms.size() > 1)
+        if (const std::string sums = live::sum_words(arms[1], lab_.spec().accumulate); !sums.empty())
+            ui::wrapped(c, sums, Role::text);
     if (const std::string why = lab_.no_record(); !why.empty()) ui::wrapped(c, why, Role::text);
     ui::wrapped(
         c, fmt::format(

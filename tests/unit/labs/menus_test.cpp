@@ -6,6 +6,7 @@
 
 #include "core/formats/format.h"
 #include "core/inspect/scan.h"
+#include "core/nn/train_spec.h"
 #include "core/scaling/recipe_lists.h"
 #include "labs/lab.h"
 
@@ -137,16 +138,24 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             const bool of_lower = entry.id == "lower";
             // All recipes of a scan are its columns, and it can be sorted by each.
             const bool of_scan = entry.id == "workbench" && has_scan_recipes(field);
+            // Sums of gradients: what `train --accumulate-in` takes.
+            const bool of_sums = field.info.name == "accumulate_in" &&
+                                 std::ranges::all_of(field.choices, [](const Choice& choice) {
+                                     TrainOptions options;
+                                     options.accumulate = 2;
+                                     options.accumulate_in = choice.id;
+                                     return make_train_spec(options).accumulate.format == choice.id;
+                                 });
             // Operands of one GEMM: formats and recipes, each a value of that option.
             const bool of_inputs =
-                entry.id == "transformer" && field.info.name.ends_with("_in") &&
+                entry.id == "transformer" && field.info.name.ends_with("_in") && !of_sums &&
                 std::ranges::all_of(field.choices, [&](const Choice& choice) {
                     return choice.id == "recipe" ||
                            has_inputs(parse_recipe("delayed:" + field.info.name + "=" + choice.id));
                 });
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
-                       of_lower || of_scan || of_inputs));
+                       of_lower || of_scan || of_inputs || of_sums));
         }
     }
 }

@@ -1,5 +1,5 @@
 // Gradient accumulation on the CPU.
-#include "core/nn/micro_batches.h"
+#include "core/trainer/micro_batches.h"
 
 #include <doctest/doctest.h>
 

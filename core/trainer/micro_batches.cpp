@@ -1,4 +1,4 @@
-#include "core/nn/micro_batches.h"
+#include "core/trainer/micro_batches.h"
 
 #include <algorithm>
 
