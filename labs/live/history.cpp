@@ -139,6 +139,10 @@ const TensorTrack* ArmTrack::worst_gradient() const {
     return worst;
 }
 
+bool ArmTrack::counts_casts() const {
+    return std::ranges::all_of(tensors, [](const TensorTrack& t) { return !std::isnan(t.saturated_casts); });
+}
+
 int ArmTrack::overflow_steps() const {
     std::size_t steps = 0;
     for (const TensorTrack& track : tensors) steps += track.overflow_at.size();

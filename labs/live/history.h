@@ -104,6 +104,7 @@ struct ArmTrack {
     const TensorTrack* find(TensorId id) const;
     const TensorTrack* worst_gradient()
         const;                   // dy with the highest mean underflow; null where none was counted
+    bool counts_casts() const;   // TensorTrack::saturated_casts is known
     int overflow_steps() const;  // steps of all tensors together
 };
 

@@ -42,16 +42,17 @@ void TrainView::stage(ui::Context& c, Rect area) {
 void TrainView::health(ui::Context& c, Rect area) {
     const TrainSpec& spec = lab_.spec();
     const std::size_t arm = shown_arm();
+    const auto& arms = lab_.history().arms();
+    // A GPU does not count them.
+    const bool casts = spec.accumulate.micro_batches > 1 && (arms.empty() || arms[arm].counts_casts());
     const std::string name = "Tensor health, " + lab_.looks()[arm].name + " arm",
-                      counted =
-                          spec.accumulate.micro_batches > 1 ? "overflow: % of casts" : "overflow: steps";
+                      counted = casts ? "overflow: % of casts" : "overflow: steps";
     const auto fits = [&](const std::string& note) {
         return ui::text_width(c, name, kBold15) + ui::text_width(c, note, kSans13) + c.px(16) <= area.width();
     };
     const std::string whole = "underflow, lost: run mean %   " + counted;
     title(c, area, name, fits(whole) ? whole : fits(counted) ? counted : "");
     const ModelPlan plan = model_plan(spec);
-    const auto& arms = lab_.history().arms();
     std::string shown = to_string(lab_.shown_tensor());
     health_table(c, {area.x0, area.y0 + c.px(24), area.x1, area.y1},
                  arms.empty() ? History::blank(plan) : arms[arm], spec.arms[arm], plan,
