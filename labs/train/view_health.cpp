@@ -1,4 +1,6 @@
 // Tensor health: a table that is a figure. Every strip shares the run's steps from left to right.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -164,10 +166,17 @@ void lost_cell(ui::Context& c, const Row& row, float column, double mean_pct) {
           {mean_pct >= 0.005 ? Role::text : Role::muted});
 }
 
+// "0.38", "12.3", "100".
+std::string share_text(double pct) {
+    return pct > 0 ? fmt::format("{:.{}f}", pct, pct < 10 ? 2 : pct < 99.95 ? 1 : 0) : "0";
+}
+
 // Without micro-batches the number of steps; with them the share of the casts.
 void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack& arm,
                    const TensorTrack& track, int micro_batches) {
-    const Rect area = strip_area(c, row, column);
+    const bool casts = !std::isnan(track.saturated_casts);
+    Rect area = strip_area(c, row, column);
+    if (casts) area.x1 -= c.px(6);  // its number is longer
     const float base = row.middle() + c.px(5);
     ui::hline(c, area.x0, area.x1, base, {Role::line});
     // A pixel stands for many steps: its tick is as high as their share, 12 px where each of them saturated.
@@ -185,10 +194,8 @@ void overflow_cell(ui::Context& c, const Row& row, float column, const ArmTrack&
         ui::fill_rect(c, {x, base - std::max(least, share * most), x + px, base}, {Role::sat, Tone::fill});
     }
     const bool any = !track.overflow_at.empty();
-    const std::string number =
-        std::isnan(track.saturated_casts)
-            ? std::to_string(track.overflow_at.size())
-            : format_number(std::round(track.saturated_casts_pct(micro_batches) * 100) / 100, 3, true);
+    const std::string number = casts ? share_text(track.saturated_casts_pct(micro_batches))
+                                     : std::to_string(track.overflow_at.size());
     value(c, row, column + 70, number, any ? Color{Role::sat, Tone::ink} : Color{Role::muted}, any);
 }
 
