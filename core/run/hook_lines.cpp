@@ -79,7 +79,7 @@ class LineReader {
         const char* const begin = at_;
         const double value = number();
         if (value < 0) fail(begin, "a magnitude below 0");
-        if (std::isfinite(value) && value > double{std::numeric_limits<float>::max()})
+        if (std::isfinite(value) && value > static_cast<double>(std::numeric_limits<float>::max()))
             fail(begin, "a magnitude beyond float32");
         return static_cast<float>(value);
     }

@@ -24,9 +24,11 @@ double zero_below(const FormatInfo& format) { return min_subnormal(format) / 2; 
 LostBounds bounds_by_amax(const TensorSeries& series, const TensorPoint& point, double threshold) {
     const bool rounded_to_zero = point.amax == 0 && series.resolution() > 0;
     if (point.amax == 0 && !rounded_to_zero) return {0, 0};
-    const double amax = rounded_to_zero ? double{series.resolution()} : double{point.amax};
+    const double amax =
+        rounded_to_zero ? static_cast<double>(series.resolution()) : static_cast<double>(point.amax);
     if (amax <= threshold) return {100, 100};
-    return {0, double{point.amin} > threshold ? 0.0 : 100.0};  // an amin that was not logged is NaN
+    return {0,
+            static_cast<double>(point.amin) > threshold ? 0.0 : 100.0};  // an amin that was not logged is NaN
 }
 
 LostBounds bounds_by_counters(const BinadeCounters& counters, double threshold) {
@@ -82,7 +84,7 @@ class Scales {
 LostBounds lost_bounds(const TensorSeries& series, const TensorPoint& point, const FormatInfo& format,
                        float scale) {
     if (std::isnan(point.amax)) return {0, 100};
-    const double threshold = zero_below(format) / double{scale};
+    const double threshold = zero_below(format) / static_cast<double>(scale);
     const LostBounds by_amax = bounds_by_amax(series, point, threshold);
     if (by_amax.low == by_amax.high || point.counters == TensorPoint::kNone) return by_amax;
     static thread_local BinadeCounters counters;  // keeps its memory: this is called a million times
@@ -115,12 +117,12 @@ Replay replay_tensor(const TensorSeries& series, const Recipe& recipe, bool own_
         step.scale = scales.next(point);
         if (out.observed && !std::isnan(point.scale)) step.scale = point.scale;
         const float scaled = point.amax * step.scale;
-        step.over = static_cast<float>(double{scaled} / overflow.value);
-        step.saturates = overflow.is_passed_by(double{scaled});
+        step.over = static_cast<float>(static_cast<double>(scaled) / overflow.value);
+        step.saturates = overflow.is_passed_by(static_cast<double>(scaled));
         step.lost = casts(format) ? lost_bounds(series, point, format, step.scale) : LostBounds{};
         if (out.from_above) step.lost.low = 0;
         if (own_recipe && !std::isnan(point.underflow_pct))
-            step.lost = {double{point.underflow_pct}, double{point.underflow_pct}};
+            step.lost = {static_cast<double>(point.underflow_pct), static_cast<double>(point.underflow_pct)};
         out.steps.push_back(step);
     }
     return out;

@@ -63,10 +63,10 @@ std::size_t first_loss(const TensorEvidence& e) {
 std::optional<std::size_t> first_spike(const TensorEvidence& e) {
     const auto back = static_cast<std::size_t>(e.thresholds.spike_back);
     for (std::size_t i = kFirstSpike; i + back < e.size(); ++i) {
-        if (!(double{e.ratio[i]} >= e.thresholds.spike)) continue;
-        const double before = double{e.amax[i]} / double{e.ratio[i]};
+        if (!(static_cast<double>(e.ratio[i]) >= e.thresholds.spike)) continue;
+        const double before = static_cast<double>(e.amax[i]) / static_cast<double>(e.ratio[i]);
         const double after = median_of(e.amax, i + 1, i + 1 + back);
-        if (after < double{e.amax[i]} / 8 && after < e.thresholds.spike * before) return i;
+        if (after < static_cast<double>(e.amax[i]) / 8 && after < e.thresholds.spike * before) return i;
     }
     return std::nullopt;
 }
@@ -87,10 +87,11 @@ std::optional<RuleVerdict> judge_overflow_nan(const TensorEvidence& e) {
         if (e.replay.steps[i].saturates)
             return RuleVerdict{
                 i,
-                fmt::format("amax x scale is {}: above {} {} becomes {}",
-                            format_number(double{e.amax[i]} * double{e.replay.steps[i].scale}, 5),
-                            overflow_threshold(format).value, format.label,
-                            has_infinity(format) ? "Inf" : "NaN"),
+                fmt::format(
+                    "amax x scale is {}: above {} {} becomes {}",
+                    format_number(
+                        static_cast<double>(e.amax[i]) * static_cast<double>(e.replay.steps[i].scale), 5),
+                    overflow_threshold(format).value, format.label, has_infinity(format) ? "Inf" : "NaN"),
                 kNotFinite - e.step(i)};
     return std::nullopt;
 }
@@ -120,10 +121,12 @@ std::optional<RuleVerdict> judge_spike(const TensorEvidence& e) {
     const bool loses_much = e.lost > e.thresholds.spike_mean_lost;
     if (!loses_much && !is_unseen(e)) return std::nullopt;
     const auto at = first_spike(e);
-    if (!at || (!loses_much && double{e.ratio[*at]} < e.thresholds.unseen_spike)) return std::nullopt;
+    if (!at || (!loses_much && static_cast<double>(e.ratio[*at]) < e.thresholds.unseen_spike))
+        return std::nullopt;
     RuleVerdict verdict{
         *at,
-        fmt::format("a spike of {} times kept in history {}", times(double{e.ratio[*at]}), e.recipe.history),
+        fmt::format("a spike of {} times kept in history {}", times(static_cast<double>(e.ratio[*at])),
+                    e.recipe.history),
         e.lost, e.recipe.history > 16 ? "history 16, or most_recent" : "a shorter history, or most_recent"};
     if (loses_much) return verdict;
     verdict.cause += "; what is lost below the amax was not counted";
@@ -143,11 +146,11 @@ std::optional<RuleVerdict> judge_stale_history(const TensorEvidence& e) {
     const std::size_t kept = std::min(at, static_cast<std::size_t>(e.recipe.history));
     for (std::size_t i = at - kept; i < at; ++i) before = std::fmax(before, e.amax[i]);
     if (!(before > e.amax[at])) return std::nullopt;
-    return RuleVerdict{
-        at,
-        fmt::format("the amax has fallen from {} to {}, and history {} keeps the old one",
-                    format_number(double{before}, 3), format_number(double{e.amax[at]}, 3), e.recipe.history),
-        e.lost};
+    return RuleVerdict{at,
+                       fmt::format("the amax has fallen from {} to {}, and history {} keeps the old one",
+                                   format_number(static_cast<double>(before), 3),
+                                   format_number(static_cast<double>(e.amax[at]), 3), e.recipe.history),
+                       e.lost};
 }
 
 std::optional<RuleVerdict> judge_saturates(const TensorEvidence& e) {
@@ -158,7 +161,7 @@ std::optional<RuleVerdict> judge_saturates(const TensorEvidence& e) {
     std::size_t first = e.size(), n = 0;
     double most = 0;
     for (std::size_t i = begin; i < e.size(); ++i) {
-        const auto over = double{e.replay.steps[i].over};
+        const auto over = static_cast<double>(e.replay.steps[i].over);
         if (!(over >= e.thresholds.saturated_by)) continue;
         first = std::min(first, i);
         most = std::max(most, over);
@@ -201,7 +204,7 @@ std::vector<float> median_below_amax(const TensorEvidence& e) {
 double mean_of_last(const std::vector<float>& values) {
     double sum = 0;
     const std::size_t begin = values.size() - std::min(values.size(), kLastSteps);
-    for (std::size_t i = begin; i < values.size(); ++i) sum += double{values[i]};
+    for (std::size_t i = begin; i < values.size(); ++i) sum += static_cast<double>(values[i]);
     return sum / static_cast<double>(values.size() - begin);
 }
 
@@ -218,7 +221,7 @@ std::optional<RuleVerdict> judge_outlier_channel(const TensorEvidence& e) {
     const double least = counted ? e.thresholds.outlier_binades : e.thresholds.grown_binades;
     if (!(now - before >= least)) return std::nullopt;
     const auto moved =
-        std::ranges::find_if(binades, [&](float at) { return double{at} > before + least - 1; });
+        std::ranges::find_if(binades, [&](float at) { return static_cast<double>(at) > before + least - 1; });
     return RuleVerdict{
         static_cast<std::size_t>(moved - binades.begin()),
         counted
@@ -252,13 +255,14 @@ std::optional<RuleVerdict> judge_headroom(const TensorEvidence& e) {
     for (std::size_t i = 0; i < e.size(); ++i)
         free.push_back(static_cast<float>(
             std::log2(max_finite(*e.replay.format) /
-                      std::max(double{e.amax[i]} * double{e.replay.steps[i].scale}, kSmallest))));
+                      std::max(static_cast<double>(e.amax[i]) * static_cast<double>(e.replay.steps[i].scale),
+                               kSmallest))));
     const double binades = median(free);
     double sum = 0, squares = 0;
     const std::size_t begin = free.size() / 4;  // the scale settles before
     for (std::size_t i = begin; i < free.size(); ++i) {
-        sum += double{free[i]};
-        squares += double{free[i]} * double{free[i]};
+        sum += static_cast<double>(free[i]);
+        squares += static_cast<double>(free[i]) * static_cast<double>(free[i]);
     }
     const auto n = static_cast<double>(free.size() - begin);
     const double spread = std::sqrt(std::max(0.0, squares / n - sum / n * (sum / n)));
@@ -277,7 +281,8 @@ std::optional<RuleVerdict> judge_fixed_scale(const TensorEvidence& e) {
         least = std::min(least, e.amax[i]);
         most = std::max(most, e.amax[i]);
     }
-    if (!(std::log2(double{most} / double{least}) > kMovingAmax)) return std::nullopt;
+    if (!(std::log2(static_cast<double>(most) / static_cast<double>(least)) > kMovingAmax))
+        return std::nullopt;
     return RuleVerdict{first, fmt::format("the scale of the weights stands still for {} steps", steps), 2};
 }
 
@@ -301,7 +306,8 @@ TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const 
     RunningMedian median;  // of the steps before
     for (std::size_t i = 0; i < e.size(); ++i) {
         const double before = i < kFirstSpike ? 0 : median.value();
-        e.ratio.push_back(before > 0 ? static_cast<float>(double{e.amax[i]} / before) : kNotLogged);
+        e.ratio.push_back(before > 0 ? static_cast<float>(static_cast<double>(e.amax[i]) / before)
+                                     : kNotLogged);
         median.add(e.amax[i]);
         if (i >= window) median.remove(e.amax[i - window]);
     }

@@ -13,8 +13,8 @@ namespace fp8lab {
 inline double middle_of(std::span<const float> sorted) {
     if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
     const std::size_t half = sorted.size() / 2;
-    if (sorted.size() % 2 == 1) return double{sorted[half]};
-    return (double{sorted[half - 1]} + double{sorted[half]}) / 2;
+    if (sorted.size() % 2 == 1) return static_cast<double>(sorted[half]);
+    return (static_cast<double>(sorted[half - 1]) + static_cast<double>(sorted[half])) / 2;
 }
 
 class RunningMedian {

@@ -148,7 +148,7 @@ bool read_statistic(std::string_view statistic, double value, std::string& name,
     const auto as_float = [&] { return static_cast<float>(value); };
     if (what == "cur_amax") {
         if (value < 0) why = "a magnitude below 0";
-        if (std::isfinite(value) && value > double{std::numeric_limits<float>::max()})
+        if (std::isfinite(value) && value > static_cast<double>(std::numeric_limits<float>::max()))
             why = "a magnitude beyond float32";
         if (!why.empty()) return false;
         point.amax = as_float();

@@ -108,10 +108,10 @@ RandomFile open_tensors(const std::filesystem::path& path, Pipes pipes) {
     refuse_folder(path);
     return {path,
             [&](std::span<const std::byte> head) -> std::uint64_t {
-                constexpr std::size_t kMagic = 8;
+                constexpr std::size_t kEnough = 8;
                 // A ZIP archive says at its end what is in it; a PNG of 2^26 pixels has 2^29 bytes.
                 constexpr std::uint64_t kLargestArchive = std::uint64_t{1} << 32;
-                if (head.size() < kMagic) return kMagic;
+                if (head.size() < kEnough) return kEnough;
                 const std::string where = path == "-" ? "stdin" : path.string();
                 const std::string_view text = text_of(head);
                 if (is_png(head)) return kLargestPicture;
