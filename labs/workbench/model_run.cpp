@@ -98,12 +98,14 @@ std::optional<RunTab::DiagnosisRequest> RunTab::diagnosis_request() const {
     if (!reads->log) return std::nullopt;
     Recipe recipe = recipe_for(*reads->log);
     std::string text = recipe_text(recipe);
-    return DiagnosisRequest{reads->log, std::move(recipe), std::move(text), params_.lost_at_most};
+    return DiagnosisRequest{reads->log, reads->partial, std::move(recipe), std::move(text),
+                            params_.lost_at_most};
 }
 
 Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
     Diagnosis out;
     out.log = request.log;
+    out.judged = !request.partial;
     out.recipe = request.recipe;
     const RunLog& log = *request.log;
     const bool own = is_own_recipe(log, request.recipe);
@@ -122,13 +124,15 @@ Diagnosis RunTab::diagnose(const DiagnosisRequest& request) {
         }
     });
     out.from_above = std::ranges::find(from_above, char{1}) != from_above.end();
-    out.findings = findings(log, request.recipe, {.lost_at_most = request.lost_at_most});
+    if (out.judged) out.findings = findings(log, request.recipe, {.lost_at_most = request.lost_at_most});
     out.first_finding.assign(log.tensors.size(), -1);
     for (std::size_t i = out.findings.size(); i-- > 0;)
         out.first_finding[out.findings[i].tensor] = static_cast<int>(i);
     out.prefix = common_prefix(log.tensors);
-    out.unknown = without_lost_shares(log, request.recipe);
-    out.not_known = not_known(log, request.recipe);
+    if (out.judged) {
+        out.unknown = without_lost_shares(log, request.recipe);
+        out.not_known = not_known(log, request.recipe);
+    }
     out.ill = log.tensors.size() - static_cast<std::size_t>(std::ranges::count(out.first_finding, -1));
     return out;
 }
@@ -137,7 +141,8 @@ std::optional<RunTab::ChosenRequest> RunTab::chosen_request() const {
     const auto tensor = selected();
     if (!tensor) return std::nullopt;
     const Diagnosis& now = *diagnoses;
-    return ChosenRequest{{now.log, now.recipe, recipe_text(now.recipe), params_.lost_at_most}, *tensor};
+    return ChosenRequest{{now.log, !now.judged, now.recipe, recipe_text(now.recipe), params_.lost_at_most},
+                         *tensor};
 }
 
 Chosen RunTab::choose(const ChosenRequest& request) {

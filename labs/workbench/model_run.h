@@ -56,9 +56,10 @@ struct Lane {
     std::vector<std::size_t> over;  // bins in which the amax exceeds the threshold 1.3-fold or more
 };
 
-// A run under a recipe.
+// A run under a recipe. The rules are about a whole run: of one that is still being read there are lanes, and no findings.
 struct Diagnosis {
     std::shared_ptr<const RunLog> log;  // null: there is no run
+    bool judged = false;                // what the log has is read, and the rules were tried
     Recipe recipe;
     bool from_above = false;  // lost shares are bounds from above: recipes with a scale for each row or block
     std::vector<RunFinding> findings;            // worst first
@@ -91,11 +92,13 @@ std::string lost_text(const RunFinding& finding);
 class RunTab {
     struct DiagnosisRequest {
         std::shared_ptr<const RunLog> log;
+        bool partial = false;  // RunState::partial
         Recipe recipe;
         std::string text;  // of the recipe: what names it
         double lost_at_most = 5;
         bool operator==(const DiagnosisRequest& other) const {
-            return log == other.log && text == other.text && lost_at_most == other.lost_at_most;
+            return log == other.log && partial == other.partial && text == other.text &&
+                   lost_at_most == other.lost_at_most;
         }
     };
     struct UnderRequest {

@@ -174,7 +174,8 @@ std::vector<MetricRow> RunTab::metrics() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return out;
     const RunFinding* const first = now.findings.empty() ? nullptr : &now.findings.front();
-    out.push_back(known("findings", static_cast<double>(now.findings.size())));
+    out.push_back(known("findings", now.judged ? static_cast<double>(now.findings.size())
+                                               : std::numeric_limits<double>::quiet_NaN()));
     out.push_back(known_word("first_tensor", first ? first->name : "none"));
     out.push_back(known("first_step", first ? first->step : std::numeric_limits<double>::quiet_NaN()));
     out.push_back(known_word("first_cause", first ? first->cause : "none"));

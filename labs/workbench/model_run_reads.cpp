@@ -44,7 +44,8 @@ void RunReads::refresh(bool, bool) {
     const std::lock_guard lock{mutex_};
     if (!newest_) return;
     // Nothing of it is there yet, or nothing could be read: what was shown stays.
-    if (!newest_->log && (!newest_->done || !newest_->problem.empty())) newest_->log = state_.log;
+    if (!newest_->log && (!newest_->done || !newest_->problem.empty()))
+        newest_->log = state_.log, newest_->partial = state_.partial;
     state_ = std::move(*std::exchange(newest_, std::nullopt));
 }
 
@@ -139,14 +140,20 @@ void RunReads::follow(RunReader& reader, const std::stop_token& token) {
 }
 
 void RunReads::publish(RunReader& reader, const Told& told) {
-    RunState state{nullptr, reader.progress(), told.done, told.cancelled, told.problem};
+    RunState state{.log = nullptr,
+                   .progress = reader.progress(),
+                   .done = told.done,
+                   .cancelled = told.cancelled,
+                   .problem = told.problem};
     const bool read_all = told.done && !told.cancelled && told.problem.empty();
     if (told.rows && (!reader.log().tensors.empty() || read_all))  // after Cancel the reader reads no more
         state.log = told.cancelled ? std::make_shared<const RunLog>(reader.take())
                                    : std::make_shared<const RunLog>(reader.log());
+    state.partial = state.log && !told.done;
     {
         const std::lock_guard lock{mutex_};
-        if (!state.log && newest_ && !told.done) state.log = newest_->log;  // which nobody has taken yet
+        if (!state.log && newest_ && !told.done)  // which nobody has taken yet
+            state.log = newest_->log, state.partial = newest_->partial;
         newest_ = std::move(state);
     }
     if (!told.done && wake_) wake_();

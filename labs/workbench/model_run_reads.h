@@ -28,6 +28,7 @@ struct RunRequest {
 
 struct RunState {
     std::shared_ptr<const RunLog> log;  // what is read so far; null: no run
+    bool partial = false;               // `log` is a part of what its files have, and the rest is being read
     ReadProgress progress;
     bool done = false, cancelled = false;
     std::string problem;  // in a window: why it could not be read, or not further

@@ -160,6 +160,7 @@ std::string RunTab::title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return reads.busy() ? "The log is being read" : "Open what a run wrote of its tensors";
     if (now.log->tensors.empty()) return "This log has no tensors";
+    if (!now.judged) return "The log is being read, and judged at its end";
     std::string loss = loss_words();
     if (!loss.empty()) loss = "The loss is " + loss + "; ";
     if (now.findings.empty() && now.unknown > 0)
@@ -203,6 +204,7 @@ std::string RunTab::title() const {
 std::string RunTab::findings_title() const {
     const Diagnosis& now = *diagnoses;
     if (!now.log) return "";
+    if (!now.judged) return "No findings yet: the log is being read";
     const std::string all = group_thousands(std::ssize(now.log->tensors));
     // Whether a tensor is well cannot be said where not all of it is known.
     const char* const are = now.not_known.empty() ? "are well" : "have none";

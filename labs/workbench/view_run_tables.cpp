@@ -75,6 +75,10 @@ float RunView::draw_findings(Context& c, Rect area) {
     const auto findings = run().shown_findings();
     float y = ui::heading(c, run().findings_title(), area) + c.px(2);
     ui::probe(c, "doctor.findings", {area.x0, area.y0, area.x1, y}, {}, run().findings_title());
+    if (!run().diagnoses->judged) {
+        const char* const words = "The rules are about the whole run. The lanes show what is read so far.";
+        return ui::paragraph(c, words, {area.x0, y, area.x1, area.y1});
+    }
     if (findings.empty()) {
         std::string words = "No finding has this in its name.";
         if (run().diagnoses->findings.empty())

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <fstream>
@@ -257,6 +258,46 @@ TEST_CASE("in a window a long log shows what is read, and Cancel keeps it") {
     lab.lab.act("scan");
     REQUIRE(wait_until(lab.lab, [&] { return lab.run().log() && lab.run().log()->last_step() == 3999; }));
     CHECK_FALSE(lab.run().reads->cancelled);
+}
+
+TEST_CASE("in a window a log that is still being read has lanes, and no findings before its end") {
+    // One element of 16 is below the window in the first 900 steps: 6 % of what the first MiB has, 1.4 % of the run.
+    const Scratch scratch;
+    const std::string name = std::string(1000, 'n') + ".x";
+    std::string text = head();
+    for (int step = 0; step < 900; ++step)
+        text += "{\"step\":" + std::to_string(step) + ",\"tensor\":\"" + name +
+                "\",\"n\":16,\"nan\":0,\"inf\":0,\"zero\":0,\"amax\":3,\"amin\":2e-6,\"top\":1,"
+                "\"bins\":[15,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1]}\n";
+    for (int step = 900; step < 4000; ++step) text += record(step, name);
+    write_file(scratch.path / "long.jsonl", text);
+    REQUIRE(text.size() > std::size_t{2} << 20);  // it is shown after its first MiB
+    write_file(scratch.path / "beginning.jsonl", text.substr(0, text.rfind('\n', std::size_t{1} << 20) + 1));
+    CHECK(RunLab{"run=" + (scratch / "beginning.jsonl"), "run_recipe=unscaled"}("findings") == 1);
+    RunLab lab{"experiment=run", "run_recipe=unscaled"};
+    std::atomic<bool> held = true;
+    lab.lab.set_wake([&held] {  // of the threads that read and judge
+        while (held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    });
+    set_field(lab.lab.fields(), "run=" + (scratch / "long.jsonl"));
+    lab.lab.update();
+    const bool shown = wait_until(lab.lab, [&] { return lab.run().log() != nullptr; });
+    const std::string title = lab.run().title(), findings_title = lab.run().findings_title();
+    const std::size_t findings = lab.run().diagnoses->findings.size(), lanes = lab.run().lane_order().size();
+    const bool partial = lab.run().log() && lab.run().log()->last_step() < 3999;
+    const Metric count = lab.metric("findings");
+    held = false;
+    REQUIRE(shown);
+    CHECK(partial);
+    CHECK(title == "The log is being read, and judged at its end");
+    CHECK(findings_title == "No findings yet: the log is being read");
+    CHECK(findings == 0);
+    CHECK(lanes == 1);
+    CHECK(std::isnan(count.value));
+    REQUIRE(wait_until(lab.lab, [&] { return lab.run().told() == "read to the end"; }));
+    CHECK(lab.run().log()->last_step() == 3999);
+    CHECK(lab("findings") == 0);
+    CHECK(lab.run().title() == "Nothing: 1 of 1 tensors are well");
 }
 
 TEST_CASE("a spike under which nothing was counted: its loss is not known, and 0 is not told") {
