@@ -62,7 +62,13 @@ void count_odd(const TensorStore& store, Verified& out, bool values) {
     }
 }
 
-std::string_view name_of(VerifiedAs verdict) {
+nlohmann::json number_or_null(double value) {
+    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
+}
+
+}  // namespace
+
+std::string_view to_string(VerifiedAs verdict) {
     switch (verdict) {
         case VerifiedAs::fault:
             return "fault";
@@ -79,12 +85,6 @@ std::string_view name_of(VerifiedAs verdict) {
 bool is_weight(const StoredTensor& tensor) {
     return tensor.is_judged(true) || tensor.role == TensorRole::refused;
 }
-
-nlohmann::json number_or_null(double value) {
-    return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(nullptr);
-}
-
-}  // namespace
 
 VerifiedAs Verified::verdict() const {
     if (tensor->role == TensorRole::refused)
@@ -125,7 +125,7 @@ std::string Verification::foot() const {
                                   tensors.size() == 1 ? "" : "s", with_commas(count(VerifiedAs::fine)),
                                   original ? "fine" : "with nothing wrong found", with_commas(faults()));
     for (const VerifiedAs each : {VerifiedAs::not_read, VerifiedAs::not_compared})
-        if (count(each) > 0) out += fmt::format(", {} {}", with_commas(count(each)), name_of(each));
+        if (count(each) > 0) out += fmt::format(", {} {}", with_commas(count(each)), to_string(each));
     return original ? out : out + "; without an original the values are not checked";
 }
 
@@ -141,7 +141,7 @@ nlohmann::json Verification::json() const {
         nlohmann::json row = {{"name", each.tensor->name},
                               {"dtype", each.tensor->dtype},
                               {"fault", each.is_fault()},
-                              {"verdict", name_of(each.verdict())},
+                              {"verdict", to_string(each.verdict())},
                               {"says", each.sentence()}};
         if (!each.apart.empty()) {
             const bool own = model->find(each.tensor->name) == each.tensor;
@@ -166,7 +166,18 @@ Verifier::Verifier(const TensorStore& model, const TensorStore& original)
     : model_(model),
       original_(original),
       counterparts_(model, original),
-      head_dim_(head_dim_beside(model, original)) {}
+      head_dim_(head_dim_beside(model, original)) {
+    std::set<const StoredTensor*> used;
+    for (const StoredTensor& tensor : model.tensors()) {
+        if (!is_weight(tensor)) continue;
+        const auto named = counterparts_.find(tensor).named;
+        used.insert(named.begin(), named.end());
+    }
+    shares_names_ = !used.empty();
+    for (const auto& [name, tensor] : counterparts_.of_original())
+        if (!used.contains(tensor))
+            missing_.push_back({.tensor = tensor, .apart = "in the original, not in the model"});
+}
 
 std::optional<Diagnosis> Verifier::diagnose(const StoredTensor& tensor) const {
     if (!tensor.is_judged(true)) return std::nullopt;
@@ -207,14 +218,9 @@ Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<co
     for (const StoredTensor& tensor : out.model->tensors())
         if (is_weight(tensor)) weights.push_back(&tensor);
     std::optional<Verifier> verifier;
-    std::set<const StoredTensor*> used;
     if (out.original) {
         verifier.emplace(*out.model, *out.original);
-        for (const StoredTensor* const tensor : weights) {
-            const auto named = verifier->counterparts().find(*tensor).named;
-            used.insert(named.begin(), named.end());
-        }
-        if (used.empty() && !weights.empty())
+        if (!verifier->shares_names() && !weights.empty())
             throw input_error(
                 out.original->files().front().where(),
                 "has none of the tensors of " + quote_from(out.model->path().string()) + ", by name");
@@ -229,9 +235,7 @@ Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<co
         if (tensor->is_judged(true)) count_odd(*out.model, out.tensors.back(), true);
     }
     if (verifier)
-        for (const auto& [name, tensor] : verifier->counterparts().of_original())
-            if (!used.contains(tensor))
-                out.tensors.push_back({.tensor = tensor, .apart = "in the original, not in the model"});
+        out.tensors.insert(out.tensors.end(), verifier->missing().begin(), verifier->missing().end());
     return out;
 }
 

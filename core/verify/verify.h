@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensors/tensor_store.h"
@@ -19,6 +20,7 @@ namespace fp8lab {
 // not_read: the program does not know the layout. not_compared: the original has the values in another order. Neither is a
 // fault, and neither was verified.
 enum class VerifiedAs { fine, fault, not_read, not_compared };
+std::string_view to_string(VerifiedAs verdict);  // "fine", "fault", "not read", "not compared"
 
 struct Verified {
     const StoredTensor* tensor = nullptr;  // of the model; of the original where the model does not have it
@@ -45,8 +47,7 @@ struct VerifyProgress {
 
 struct Verification {
     std::shared_ptr<const TensorStore> model, original = {};
-    // Weights by name: all tensors but scales, asides and those that are no floats; then those of the original that are not
-    // in the model.
+    // Weights by name; then those of the original that are not in the model.
     std::vector<Verified> tensors = {};
     std::size_t count(VerifiedAs verdict) const;
     std::size_t faults() const { return count(VerifiedAs::fault); }
@@ -60,19 +61,27 @@ struct Verification {
 Verification verify(std::shared_ptr<const TensorStore> model, std::shared_ptr<const TensorStore> original,
                     const std::function<void(const VerifyProgress&)>& between = {});
 
-// One tensor of a model against its original; none: it has no counterpart.
+// What is verified: all tensors but scales, asides and those that are no floats.
+bool is_weight(const StoredTensor& tensor);
+
+// The tensors of a model against its original, one at a time. Both stores must outlive it.
 class Verifier {
   public:
     Verifier(const TensorStore& model, const TensorStore& original);
+    // None: it has no counterpart.
     std::optional<Diagnosis> diagnose(const StoredTensor& tensor) const;
-    Verified verify(const StoredTensor& tensor) const;  // of the model, with its scales
+    Verified verify(const StoredTensor& tensor) const;  // a weight of the model
     const Counterparts& counterparts() const { return counterparts_; }
+    bool shares_names() const { return shares_names_; }  // a weight of the model is in the original, by name
+    const std::vector<Verified>& missing() const { return missing_; }  // in the original, not in the model
 
   private:
     const TensorStore& model_;
     const TensorStore& original_;
     Counterparts counterparts_;
     std::size_t head_dim_ = 0;
+    bool shares_names_ = false;
+    std::vector<Verified> missing_ = {};
 };
 
 }  // namespace fp8lab

@@ -97,10 +97,10 @@ struct Workbench {
     // Against an original.
     bool is_verified() const { return scans->original != nullptr; }
     bool tells_faults() const { return is_verified() && !params.covered; }
-    const Verified* verified() const;  // the selected tensor; null: not compared, or not yet
-    // Of the members of a row the first with a fault, else the one with the largest error; null: none is compared.
+    const Verified* verified() const;  // the selected tensor; null: no weight, or not yet
+    // Of the members of a row the first with a fault, else the one with the largest error; null: none is verified.
     const Verified* verified_of(const TableRow& row) const;
-    std::string verified_title() const;  // "3 of 24 tensors have a fault"
+    std::string verified_title() const;  // "3 of 24 tensors have a fault, 1 not read"
     std::string verified_words()
         const;  // a sentence of the selected tensor; empty: nothing is compared, or not yet
     std::string scale_words()

@@ -219,7 +219,8 @@ const Verified* Workbench::verified_of(const TableRow& row) const {
             member < scans->verified.size() ? scans->verified[member].get() : nullptr;
         if (!each) continue;
         if (each->is_fault()) return each;
-        if (!worst || each->diagnosis->rel_l2 > worst->diagnosis->rel_l2) worst = each;
+        const auto error = [](const Verified& of) { return of.diagnosis ? of.diagnosis->rel_l2 : -1; };
+        if (!worst || error(*each) > error(*worst)) worst = each;
     }
     return worst;
 }
@@ -240,26 +241,41 @@ void Workbench::put_faults_first() {
 }
 
 std::string Workbench::verified_title() const {
-    std::size_t compared = 0, faults = 0;
-    for (const auto& each : scans->verified)
-        if (each) ++compared, faults += each->is_fault();
-    if (compared == 0)
+    const std::vector<std::shared_ptr<const Verified>>& all = scans->verified;
+    const auto count = [&](VerifiedAs verdict) {
+        return static_cast<std::size_t>(
+            std::ranges::count_if(all, [&](const auto& each) { return each && each->verdict() == verdict; }));
+    };
+    const std::size_t verified = all.size() - static_cast<std::size_t>(std::ranges::count(all, nullptr)),
+                      fine = count(VerifiedAs::fine), faults = count(VerifiedAs::fault);
+    if (verified == 0)
         return scans.busy() ? "Comparing with the original"
-                            : "The original has none of these tensors, by name and shape";
-    return faults == 0
-               ? fmt::format("{} tensors are as near to the original as a cast can be", with_commas(compared))
-               : fmt::format("{} of {} tensors {} a fault", with_commas(faults), with_commas(compared),
-                             faults == 1 ? "has" : "have");
+                            : "The original has none of these tensors, by name";
+    const auto tensors = [](std::size_t n) { return with_commas(n) + (n == 1 ? " tensor" : " tensors"); };
+    std::string out = faults == 0 ? fmt::format("{} {} as near to the original as a cast can be",
+                                                tensors(fine), fine == 1 ? "is" : "are")
+                                  : fmt::format("{} of {} {} a fault", with_commas(faults), tensors(verified),
+                                                faults == 1 ? "has" : "have");
+    for (const VerifiedAs each : {VerifiedAs::not_read, VerifiedAs::not_compared})
+        if (count(each) > 0) out += fmt::format(", {} {}", with_commas(count(each)), to_string(each));
+    if (scans->missing > 0)
+        out += fmt::format("; {} of the original {} not in the model", with_commas(scans->missing),
+                           scans->missing == 1 ? "is" : "are");
+    return out;
 }
 
 std::string Workbench::verified_words() const {
     const ScanRow* const now = row();
     if (!tells_faults() || !now) return {};
     const Verified* const found = verified();
-    if (!found)
-        return scans->done && scanned().store->tensors()[now->tensor].is_judged(true)
-                   ? "The original has no tensor of this name and shape"
-                   : "";
+    if (!found) return {};
+    const auto capital = [](std::string words) {
+        words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+        return words;
+    };
+    // What the diagnosis of the values does not say.
+    if (!found->diagnosis || (found->is_fault() && !found->diagnosis->is_fault()))
+        return capital(found->sentence());
     const fp8lab::Diagnosis& diagnosis = *found->diagnosis;
     const auto number = [](double value) {
         return std::isinf(value) ? std::string("not finite") : screen_number(value, 3);
@@ -272,8 +288,7 @@ std::string Workbench::verified_words() const {
     if (diagnosis.fault == "none")
         return fmt::format("No single fault explains it: relative L2 {}, at most {} is usual", error,
                            number(diagnosis.limit));
-    std::string words = diagnosis.words;
-    words.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(words.front())));
+    const std::string words = capital(diagnosis.words);
     return std::isnan(diagnosis.mended) ? fmt::format("{}: relative L2 {}", words, error)
                                         : fmt::format("{}: relative L2 {}, {} without this fault", words,
                                                       error, number(diagnosis.mended));
@@ -295,9 +310,10 @@ void Workbench::add_verified(std::vector<table::MetricRow>& out) const {
     const Verified* const found = verified();
     const auto& diagnosis = found ? found->diagnosis : std::nullopt;
     out.push_back(table::known("faults", is_verified() ? faults : kNan));
-    out.push_back(table::known_word("fault", !diagnosis               ? "none"
-                                             : !diagnosis->is_fault() ? "fine"
-                                                                      : std::string(diagnosis->fault)));
+    out.push_back(table::known_word(
+        "fault", std::string(!found                               ? "none"
+                             : diagnosis && diagnosis->is_fault() ? diagnosis->fault
+                                                                  : to_string(found->verdict()))));
     out.push_back(table::known("against_rel_l2", diagnosis ? diagnosis->rel_l2 : kNan));
     out.push_back(table::known("mended_rel_l2", diagnosis ? diagnosis->mended : kNan));
 }

@@ -62,22 +62,22 @@ struct Scans::Work {
 
     void compare_with(std::shared_ptr<const TensorStore> store) {
         original = std::move(store);
-        verifier.emplace(scan.store(), *original);
         verified.resize(scan.rows().size());
         against.resize(scan.rows().size());
     }
     // The next tensor; false: there was none left.
     bool verify_next() {
-        if (to_verify >= verified.size()) return false;
+        if (!original) return false;
+        if (!verifier) verifier.emplace(scan.store(), *original);  // looks at all names: not in a frame
+        if (to_verify >= verified.size() || !verifier->shares_names()) return false;
         verify(to_verify++);
         return true;
     }
     void verify(std::size_t row) {
         const StoredTensor& tensor = scan.store().tensors()[scan.rows()[row].tensor];
-        if (verified[row] || !tensor.is_judged(true)) return;
+        if (!is_weight(tensor)) return;
         Verified found = verifier->verify(tensor);
-        if (!found.diagnosis) return;
-        if (scan.rows()[row].not_scanned.empty())
+        if (found.diagnosis && scan.rows()[row].not_scanned.empty())
             against[row] =
                 against_original(scan.store(), tensor, *original, verifier->counterparts().of(tensor));
         verified[row] = std::make_shared<const Verified>(std::move(found));
@@ -171,6 +171,7 @@ void Scans::publish(const Work& work, bool done, bool cancelled) {
                     work.original,
                     work.verified,
                     work.against,
+                    work.verifier ? work.verifier->missing().size() : 0,
                     done,
                     cancelled};
     const std::lock_guard lock{mutex_};

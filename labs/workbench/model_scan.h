@@ -29,10 +29,11 @@ struct ScanRequest {
 
 struct ScanState {
     Scanned scanned;
-    // Against an original: as scanned.rows; null: not compared, or not yet.
+    // Against an original: as scanned.rows; null: no weight, not yet, or the original has none of the weights.
     std::shared_ptr<const TensorStore> original = {};
     std::vector<std::shared_ptr<const Verified>> verified = {};
     std::vector<std::optional<AgainstOriginal>> against = {};
+    std::size_t missing = 0;  // tensors of the original that are not in the model
     bool done = false, cancelled = false;
 };
 

@@ -212,7 +212,7 @@ void WorkbenchView::draw_compare_as(Context& c) {
 
 void WorkbenchView::draw_verified(Context& c, float width) {
     const Verified* const found = lab_->verified();
-    if (!found || !lab_->tells_faults()) return;
+    if (!found || !found->diagnosis || !lab_->tells_faults()) return;
     const fp8lab::Diagnosis& diagnosis = *found->diagnosis;
     const std::vector<float> columns = {0.68F * width, 0.32F * width};
     const auto row = [&](const char* words, double value) {

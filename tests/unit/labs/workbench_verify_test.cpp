@@ -44,6 +44,39 @@ struct Files {
     }
 };
 
+// A tensor of each verdict: a healthy one, one with another shape, codes whose scales divide them nowhere, a layout that is
+// not read, a negative scale above right values, and one that only the original has.
+struct OddFiles {
+    Scratch scratch;
+    faulty::Shape shape{.rows = 64, .cols = 128};
+    OddFiles() {
+        const auto bf16 = [&](std::uint64_t seed, std::vector<std::size_t> extents) {
+            return faulty::bf16(faulty::weights(seed, shape), std::move(extents));
+        };
+        faulty::File model, original;
+        const auto cast = [&](std::uint64_t seed) {
+            return faulty::cast("e4m3-row", faulty::weights(seed, shape), shape);
+        };
+        faulty::add(model, "fine", cast(1));
+        original["fine.weight"] = bf16(1, {64, 128});
+        faulty::add(model, "misshaped", cast(2));
+        original["misshaped.weight"] = bf16(2, {128, 64});
+        faulty::add(model, "broken", cast(3));
+        model["broken.weight_scale"] = faulty::f32(faulty::Values(7, 1.0F), {7, 1});
+        original["broken.weight"] = bf16(3, {64, 128});
+        model["gptq.qweight"] = {"I32", {8, 128}, faulty::Bytes(4096)};
+        original["gptq.weight"] = bf16(4, {64, 128});
+        faulty::Weight negative = cast(5);
+        negative.scales[0] = -negative.scales[0];
+        for (std::size_t i = 0; i < shape.cols; ++i) negative.codes[i] ^= 0x80;
+        faulty::add(model, "negative", negative);
+        original["negative.weight"] = bf16(5, {64, 128});
+        original["missing.weight"] = bf16(6, {64, 128});
+        faulty::write_tensors(scratch.path / "model.safetensors", model);
+        faulty::write_tensors(scratch.path / "original.safetensors", original);
+    }
+};
+
 void set_all(WorkbenchLab& lab, const std::vector<std::string>& assignments) {
     for (const std::string& each : assignments) set_field(lab.fields(), each);
     lab.update();
@@ -63,8 +96,8 @@ TEST_CASE("the Workbench against an original: faults come first, each with its s
     WorkbenchLab lab;
     set_all(lab, files.fields("original"));
     CHECK(lab->is_verified());
-    CHECK(lab->title() == "1 of 3 tensors has a fault");
-    CHECK(metric(lab, "faults").first == 1);
+    CHECK(lab->title() == "2 of 4 tensors have a fault");  // "other" is not in the original
+    CHECK(metric(lab, "faults").first == 2);
     CHECK_FALSE(lab->comparison.has_value());
     // Folded, the kind stands for its member with the fault.
     REQUIRE_FALSE(lab->list.empty());
@@ -85,8 +118,45 @@ TEST_CASE("the Workbench against an original: faults come first, each with its s
     CHECK(std::isnan(metric(lab, "mended_rel_l2").first));
     CHECK(lab->verified_words().starts_with("As near to the original as a cast can be: relative L2 0.02"));
     set_all(lab, {"tensor=other.weight"});
-    CHECK(metric(lab, "fault").second == "none");
-    CHECK(lab->verified_words() == "The original has no tensor of this name and shape");
+    CHECK(metric(lab, "fault").second == "fault");
+    CHECK(lab->verified_words() == "Not in the original");
+}
+
+TEST_CASE("the Workbench judges each tensor as verify does, also misshaped, unread and missing ones") {
+    const OddFiles files;
+    const Scratch& scratch = files.scratch;
+    const auto store = [&](const char* name) { return std::make_shared<TensorStore>(scratch.path / name); };
+    const Verification verb = verify(store("model.safetensors"), store("original.safetensors"));
+
+    WorkbenchLab lab;
+    set_all(lab, {"file=" + (scratch / "model.safetensors"), "compare=" + (scratch / "original.safetensors"),
+                  "compare_as=original", "fold=false"});
+    CHECK(lab->title() == "3 of 5 tensors have a fault, 1 not read; 1 of the original is not in the model");
+    CHECK(verb.faults() == 4);  // with the missing one
+    CHECK(metric(lab, "faults").first + static_cast<double>(lab->scans->missing) == 4);
+    std::size_t found = 0;
+    for (const auto& each : lab->scans->verified) {
+        if (!each) continue;
+        const auto same = std::ranges::find_if(
+            verb.tensors, [&](const Verified& of) { return of.tensor->name == each->tensor->name; });
+        REQUIRE(same != verb.tensors.end());
+        CAPTURE(each->tensor->name);
+        CHECK(each->verdict() == same->verdict());
+        CHECK(each->sentence() == same->sentence());
+        ++found;
+    }
+    CHECK(found + 1 == verb.tensors.size());
+    const auto words_of = [&](const std::string& tensor) {
+        set_all(lab, {"tensor=" + tensor});
+        return lab->verified_words();
+    };
+    CHECK(words_of("misshaped.weight") == "Its shape is (64, 128), in the original (128, 64)");
+    CHECK(words_of("negative.weight").find("negative") != std::string::npos);
+    CHECK(metric(lab, "fault").second == "fault");
+    CHECK(words_of("gptq.qweight").starts_with("Not read: "));
+    CHECK(metric(lab, "fault").second == "not read");
+    CHECK_FALSE(words_of("broken.weight").empty());
+    CHECK(words_of("fine.weight").starts_with("As near to the original as a cast can be"));
 }
 
 TEST_CASE("the Workbench's CSV has the columns of an original, and not where an exercise covers them") {
@@ -156,7 +226,8 @@ TEST_CASE("the Workbench: the second file is an earlier state unless it is calle
     CHECK(lab->title().starts_with("Unscaled, "));
     // Two samples that share no tensor's name and shape with the file.
     set_all(lab, {"compare=transformer-0"});
-    CHECK(lab->title() == "The original has none of these tensors, by name and shape");
+    CHECK(lab->title() == "The original has none of these tensors, by name");
+    CHECK(metric(lab, "faults").first == 0);
 }
 
 TEST_CASE("the Workbench's six faulty files are what their maker makes, and each has its own fault") {
