@@ -103,7 +103,7 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
         const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor, Gemm::wgrad));
         return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
     };
-    return engine != Engine::emulated && spec.accumulate.micro_batches == 1 &&
+    return engine != Engine::emulated && spec.accumulate.micro_batches == 1 && recipe.loss_scale == 0 &&
            gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) && fits(TensorClass::dy) &&
            padded(batch) <= kMostFusedBatch;
 }

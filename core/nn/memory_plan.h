@@ -89,6 +89,8 @@ enum class ArmPart {
     row_stats,
     row_correct,
     scratch,
+    loss_scale,
+    loss_scale_results,
     gradient_factor,  // multiplies gradients: of the limit of their norm, or 1 / micro-batches
     rotated,          // x or dy of wgrad, where the recipe has rht
     // The parts that only a transformer has. Gains are `bias` and what belongs to it.

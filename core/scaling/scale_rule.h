@@ -22,16 +22,17 @@ FP8LAB_ALSO_IN_KERNELS inline float scale_from_amax(float amax, float fp8_max, i
     return pow2 ? ldexpf(1.0F, ilogbf(scale)) : scale;
 }
 
-// The exponential moving average of a history whose newest amax is in slot 0 and the oldest in slot 1: it begins with the
-// oldest amax that is there (0: none) and takes the others in turn, ema = d ema + (1 - d) amax. Older steps than the
-// history holds do not count. NaN and Inf stay.
+// One step of an exponential moving average, ema = d ema + (1 - d) amax; it begins with the first amax. 0: there is none.
+FP8LAB_ALSO_IN_KERNELS inline float ema_with(float ema, float amax, float decay) {
+    return amax == 0 ? ema : ema == 0 ? amax : fmaf(decay, ema, (1.0F - decay) * amax);
+}
+
+// The average of a history whose newest amax is in slot 0 and the oldest in slot 1, from the oldest to the newest. Older steps
+// than the history holds do not count. NaN and Inf stay.
 FP8LAB_ALSO_IN_KERNELS inline float ema_of(const float* history, unsigned long length, float decay) {
     float ema = 0;
-    for (unsigned long age = length; age > 0; --age) {
-        const float amax = history[(length - age + 1) % length];
-        if (amax == 0) continue;
-        ema = ema == 0 ? amax : fmaf(decay, ema, (1.0F - decay) * amax);
-    }
+    for (unsigned long age = length; age > 0; --age)
+        ema = ema_with(ema, history[(length - age + 1) % length], decay);
     return ema;
 }
 

@@ -17,12 +17,14 @@ static_assert(sizeof(ScaleState) == kScaleStateBytes && sizeof(ScaleControls) ==
 static_assert(sizeof(StepInput) == kStepInputBytes && sizeof(ArmState) == kArmStateBytes);
 static_assert(sizeof(StepResult) == kStepResultBytes && sizeof(TensorResult) == kTensorResultBytes);
 static_assert(sizeof(CastSums) == kCastSumsBytes);
+static_assert(sizeof(LossScale) == kLossScaleBytes && sizeof(LossScaleResult) == kLossScaleResultBytes);
 
 constexpr std::size_t kControlsAhead = 64;  // changes on their way to the device
 
 ScaleControls controls_of(const Recipe& recipe) {
-    return {recipe.history, recipe.algo == AmaxAlgo::most_recent, recipe.margin, recipe.interval,
-            recipe.pow2};
+    return {recipe.history, recipe.algo == AmaxAlgo::most_recent,
+            recipe.margin,  recipe.interval,
+            recipe.pow2,    recipe.algo == AmaxAlgo::ema ? recipe.ema_decay : 0.0F};
 }
 
 }  // namespace
@@ -57,6 +59,31 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
     }
     if (spec.state == StateType::bf16 && engine_ != Engine::bf16)
         throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
+}
+
+void CudaArm::allocate_loss_scale() {
+    if (loss_scale_.size() > 0) return;
+    loss_scale_ = Buffer<LossScale>(1);
+    loss_scale_results_ = Buffer<LossScaleResult>(kRecordSlots);
+    host_loss_scales_ = std::make_unique<Pinned<LossScaleResult>>(kRecordSlots);
+}
+
+std::optional<LossScalerState> CudaArm::loss_scale_checkpoint() const {
+    if (loss_scale_.size() == 0) return {};
+    const LossScale now = loss_scale_.download().front();
+    if (recipe_.loss_scale == 0 && now.skipped == 0) return {};
+    return LossScalerState{now.scale, now.good, now.skipped};
+}
+
+void CudaArm::restore_loss_scale(const std::optional<LossScalerState>& saved) {
+    const bool on = recipe_.loss_scale > 0;
+    if (!on && (!saved || saved->skipped == 0)) return;
+    allocate_loss_scale();
+    LossScale now;
+    if (on) now.scale = recipe_.loss_scale;
+    if (saved) now.skipped = saved->skipped;
+    if (saved && on) now.scale = saved->scale, now.good = saved->good;
+    loss_scale_.upload(std::span(&now, 1));
 }
 
 void CudaArm::allocate_shared() {
@@ -151,7 +178,10 @@ void CudaArm::set_margin(int margin, cudaStream_t stream) {
 }
 void CudaArm::set_algo(AmaxAlgo algo, cudaStream_t stream) {
     recipe_.algo = algo;
-    for (ScaleControls& c : controls_now_) c.most_recent = algo == AmaxAlgo::most_recent;
+    for (ScaleControls& c : controls_now_) {
+        c.most_recent = algo == AmaxAlgo::most_recent;
+        c.ema_decay = algo == AmaxAlgo::ema ? recipe_.ema_decay : 0.0F;
+    }
     push_controls(stream);
 }
 
@@ -166,6 +196,10 @@ void CudaArm::read_back(int first, int count, cudaStream_t stream) {
         check(cudaMemcpyAsync(host_tensors_.values().data() + at * t, tensor_results_.get() + at * t,
                               n * t * sizeof(TensorResult), cudaMemcpyDeviceToHost, stream),
               "records");
+        if (host_loss_scales_)
+            check(cudaMemcpyAsync(host_loss_scales_->values().data() + at, loss_scale_results_.get() + at,
+                                  n * sizeof(LossScaleResult), cudaMemcpyDeviceToHost, stream),
+                  "records");
         first += run;
         count -= run;
     }
@@ -174,7 +208,9 @@ void CudaArm::read_back(int first, int count, cudaStream_t stream) {
 ArmRecord CudaArm::record(int step) const {
     const auto slot = static_cast<std::size_t>(step % kRecordSlots), t = static_cast<std::size_t>(casts_);
     const auto tensors = host_tensors_.values().subspan(slot * t, t);
-    return {host_results_.values()[slot], {tensors.begin(), tensors.end()}};
+    return {host_results_.values()[slot],
+            {tensors.begin(), tensors.end()},
+            recipe_.loss_scale > 0 ? host_loss_scales_->values()[slot] : LossScaleResult{}};
 }
 
 // The count is that of the first cast: a tensor that is rotated then has the padding of the batch (recipe_casts.h).

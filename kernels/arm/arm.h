@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,7 @@ class Batches;
 struct ArmRecord {  // of one step, as read back
     StepResult result;
     std::vector<TensorResult> tensors;  // in the order of the plan, then the second casts
+    LossScaleResult loss_scale = {};    // scale 0: the recipe has none
 };
 
 class CudaArm {
@@ -179,6 +182,10 @@ class CudaArm {
     void restore_scales(const std::vector<ScaleCheckpoint>& saved, const std::vector<float>& storage,
                         int steps_done);
     float storage_scale(const ParameterCheckpoint& weights) const;
+    // Buffers of a loss scale: of a recipe that has one, or of an arm that has skipped steps.
+    void allocate_loss_scale();
+    std::optional<LossScalerState> loss_scale_checkpoint() const;
+    void restore_loss_scale(const std::optional<LossScalerState>& saved);
 
     const TrainSpec& spec_;
     Recipe recipe_;
@@ -198,12 +205,15 @@ class CudaArm {
     Buffer<std::int32_t> finite_;
     Buffer<StepResult> results_;
     Buffer<TensorResult> tensor_results_;
+    Buffer<LossScale> loss_scale_;
+    Buffer<LossScaleResult> loss_scale_results_;
     Memory scratch_, rotated_;  // of emulated casts
     std::size_t memory_bytes_ = 0;
 
   private:
     Pinned<StepResult> host_results_;
     Pinned<TensorResult> host_tensors_;
+    std::unique_ptr<Pinned<LossScaleResult>> host_loss_scales_;
     std::vector<ScaleControls> controls_now_;
     std::vector<int> second_states_;  // by tensor: the place of its second cast's state; -1: it is not split
     Pinned<ScaleControls> host_controls_;

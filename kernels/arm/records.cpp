@@ -59,6 +59,8 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordCo
     StepRecord out;
     out.step = record.result.step;
     out.loss = record.result.loss;
+    out.loss_scale = record.loss_scale.scale;
+    out.skipped = record.loss_scale.skipped;
     out.accuracy = context.classes ? record.result.correct / context.scored : static_cast<double>(kNaN);
     for (std::size_t i = 0; i < arm.plan().tensors.size(); ++i) {
         const TensorId id = id_of(i);

@@ -47,6 +47,7 @@ struct alignas(16) ScaleState {   // cuBLASLt wants the address of scale_inv to 
 // The values that users change during a training. In device memory, so that a new value needs no new graph.
 struct ScaleControls {
     std::int32_t history = 16, most_recent = 0, margin = 0, interval = 1, pow2 = 0;
+    float ema_decay = 0;  // above 0: the scale is that of ema_of() the history
 };
 
 // The input of a step from the host, in a ring in device memory: entry step % slots. The factors of AdamW are
@@ -55,6 +56,19 @@ struct ScaleControls {
 struct StepInput {
     float lr = 0, rate = 0, spread = 0, decay = 0;
     float poison = 1;  // multiplies x of the batch
+};
+
+// The loss scale of an arm, in device memory; loss_scaler.h has the rules.
+struct LossScale {
+    float scale = 1;   // multiplies dy of the loss
+    float factor = 1;  // multiplies the gradients of this step: 1 / (scale * micro-batches)
+    std::int32_t good = 0, skipped = 0;
+    std::int32_t finite = 1, skips = 0;  // whether this step's gradients are; whether it is skipped
+    StepInput input;  // of this step, its factors of AdamW without the steps that were skipped
+};
+struct LossScaleResult {  // of a step, in a ring of kRecordSlots
+    float scale = 0;      // that it used
+    std::int32_t skipped = 0;
 };
 
 // One for every step of a launch, in device memory: parts of two steps may run at once.
@@ -182,6 +196,7 @@ struct LossSource {
     const float2* row_stats = nullptr;  // null: mse
     double* loss_partials = nullptr;    // mse only
     float* bias_partials = nullptr;
+    const LossScale* scaler = nullptr;  // its scale multiplies dy; null: 1
 };
 void cast_loss_gradient(const LossSource& source, Shape shape, const CastTarget& target, Pass pass,
                         cudaStream_t stream);
@@ -312,7 +327,21 @@ void finish_loss(const double* partials, int count, double elements, const std::
 // The end of the step: arm->alive &= finite, which goes on to the next step's state: arm[1], or, after the
 // last step of a launch, `all` of the launch (kStepsPerLaunch), which then are of the steps that follow.
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
-                 cudaStream_t stream);
+                 cudaStream_t stream, const LossScale* scaler = nullptr);
+
+// ---- loss scaling (core/trainer/loss_scaler.h), when all gradients of a step are there and before they are used.
+// A gradient that is not finite clears scaler->finite. count: elements, a multiple of 8.
+void find_nonfinite(const void* gradient, Element element, long long count, LossScale* scaler,
+                    cudaStream_t stream);
+void find_nonfinite_biases(const BiasUpdates& updates, LossScale* scaler, cudaStream_t stream);
+// Then halves or doubles the scale, and sets what the updates of this step read: `factor` and `input`. A step with a gradient that
+// is not finite is skipped: arm->alive is 0 until finish_step(). A step that is not alive changes no scale.
+struct LossScaleRule {
+    int growth_interval = 0, micro_batches = 1;
+    double beta1 = 0.9, beta2 = 0.999;
+};
+void update_loss_scale(LossScale* scaler, const LossScaleRule& rule, const StepInput* inputs, int input_slots,
+                       LossScaleResult* records, ArmState* arm, cudaStream_t stream);
 
 // ---- emulation: quantise-dequantise in FP32 for any format of core/formats, granularity and rounding
 // (emulate.h), and measurements over matrices in memory.

@@ -78,10 +78,9 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (recipe.columns_from_rowwise)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "colsrc=rowwise is computed on the CPU only: --backend cpu");
-    if (recipe.loss_scale > 0 || recipe.algo == AmaxAlgo::ema || recipe.amax_percentile > 0)
+    if (recipe.amax_percentile > 0)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
-                    "loss scaling, and scales from an average or a percentile, are computed on the CPU only: "
-                    "--backend cpu");
+                    "scales from a percentile are computed on the CPU only: --backend cpu");
     if (has_inputs(recipe) && !says_nothing_else(recipe)) return engine_of_inputs(recipe, refusal);
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};

@@ -53,9 +53,11 @@ struct ClassGradient {
     float rows;
     bool eights;  // of fetch_unpadded(): one kernel for both, since no classifier here is large
     const float* targets = nullptr;
+    float loss_scale = 1;
     Eight b = {};
     __device__ void prepare(int c) {
         targets = scores.targets();
+        loss_scale = scores.loss_scale();
         load8(scores.bias + c, b);
     }
     __device__ Raw fetch(int r, int c, Shape s) const {
@@ -70,7 +72,7 @@ struct ClassGradient {
         const float2 stats = row_stats[r];
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
-            v[j] = (expf(v[j] + b[j] - stats.x) / stats.y - wanted[j]) / rows;
+            v[j] = (expf(v[j] + b[j] - stats.x) / stats.y - wanted[j]) / rows * loss_scale;
     }
 };
 

@@ -11,12 +11,14 @@ struct Scores {
     const T* h;
     const float* bias;
     BatchRing target;
+    const LossScale* scaler;
     __device__ const float* targets() const { return batch_of(target); }
+    __device__ float loss_scale() const { return scaler ? scaler->scale : 1.0F; }
 };
 
 template <class T>
 Scores<T> scores_of(const LossSource& source) {
-    return {static_cast<const T*>(source.h), source.bias, source.target};
+    return {static_cast<const T*>(source.h), source.bias, source.target, source.scaler};
 }
 
 // v / n with n >= 1, correctly rounded, for most values without the branches of a division: the product with
@@ -59,10 +61,12 @@ struct SquaredErrorGradient {
     float elements;  // rows x cols
     float inverse;   // of elements
     const float* targets = nullptr;
+    float loss_scale = 1;
     Eight b = {};
     double loss = 0;
     __device__ void prepare(int c) {
         targets = scores.targets();
+        loss_scale = scores.loss_scale();
         load8(scores.bias + c, b);
     }
     __device__ Raw fetch(int r, int c, Shape s) const {
@@ -82,6 +86,8 @@ struct SquaredErrorGradient {
             v[j] = 2.0F * error;
         }
         divide(v, elements, inverse);
+#pragma unroll
+        for (int j = 0; j < kThreadCols; ++j) v[j] *= loss_scale;
         loss += static_cast<double>(sum);
     }
 };

@@ -95,6 +95,7 @@ void MlpArm::allocate() {
     row_stats_ = Buffer<float2>(plan.bytes(ArmPart::row_stats) / sizeof(float2));
     row_correct_ = Buffer<std::uint8_t>(plan.bytes(ArmPart::row_correct));
     if (parts() > 1) gradient_factor_ = Buffer<float>(std::vector<float>{1.0F / static_cast<float>(parts())});
+    if (recipe_.loss_scale > 0) allocate_loss_scale();
     scratch_ = Memory(plan.bytes(ArmPart::scratch));
     rotated_ = Memory(plan.bytes(ArmPart::rotated));
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
@@ -144,6 +145,7 @@ std::string MlpArm::nonfinite_parameter() const {
 ArmCheckpoint MlpArm::checkpoint() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     ArmCheckpoint out{.recipe = recipe_text(recipe_), .parameters = {}, .scales = scale_checkpoints()};
+    out.scaler = loss_scale_checkpoint();
     const std::vector<ScaleState> states = states_.download();
     for (const auto& layer : layers_) {
         const Shape s = layer->w.shape;
@@ -181,6 +183,7 @@ void MlpArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
         storage[layer.w.id.index] = storage_scale(weights);
     }
     restore_scales(checkpoint.scales, storage, steps_done);
+    restore_loss_scale(checkpoint.scaler);
     requantise_weights();
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
 }

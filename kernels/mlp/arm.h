@@ -63,7 +63,13 @@ class MlpArm final : public CudaArm {
     std::vector<bool> later_gradients() const;
     std::vector<bool> all_but_later_gradients() const;
     void record_now(const std::vector<bool>& chosen, const Step& step);
+    BiasUpdates bias_updates() const;
     void optimise_biases(const Step& step);
+    // Whether the gradients are finite, and the next loss scale. Waits for all of them.
+    void update_loss_scale(const Step& step);
+    const float* gradient_factor() const;
+    const StepInput* inputs() const;  // of the updates
+    int input_slots() const { return loss_scale_.size() > 0 ? 1 : rings_.input_slots; }
     void optimise(MlpLayer& layer, const Step& step, cudaStream_t stream);
     void optimise_beside(MlpLayer& layer, Step& step);
     void requantise_weights();

@@ -39,6 +39,7 @@ LossSource MlpArm::loss_source(const ArmState* arm, When when) const {
     source.row_stats = classes ? row_stats_.get() : nullptr;
     source.loss_partials = classes ? nullptr : loss_partials();
     source.bias_partials = bias_partials(last);
+    source.scaler = loss_scale_.get();
     return source;
 }
 

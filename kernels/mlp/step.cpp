@@ -69,6 +69,8 @@ void MlpArm::finish_all_losses(const Step& step) {
 // Beside the backward pass: whether the loss is finite, the scales of all other tensors, the next batch, and
 // for small batches the update of every layer whose weights dgrad has read.
 void MlpArm::backward(Step& step) {
+    // An arm that has skipped steps and has no scale any more has other factors of AdamW.
+    if (!step.more && loss_scale_.size() > 0 && recipe_.loss_scale == 0) update_loss_scale(step);
     step.fork();
     if (!step.more) {
         finish_all_losses(step);
@@ -93,7 +95,7 @@ void MlpArm::backward(Step& step) {
     }
 }
 
-void MlpArm::optimise_biases(const Step& step) {
+BiasUpdates MlpArm::bias_updates() const {
     BiasUpdates biases;
     for (const auto& layer : layers_)
         biases.layer[biases.layers++] = {layer->b.get(),
@@ -105,8 +107,20 @@ void MlpArm::optimise_biases(const Step& step) {
                                          parts() * tiles_down(layer->out),
                                          layer->out.cols,
                                          layer->out.padded_cols};
-    update_biases(biases, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.side, adamw(),
-                  gradient_factor_.get());
+    return biases;
+}
+
+const float* MlpArm::gradient_factor() const {
+    return loss_scale_.size() > 0 ? &loss_scale_.get()->factor : gradient_factor_.get();
+}
+
+const StepInput* MlpArm::inputs() const {
+    return loss_scale_.size() > 0 ? &loss_scale_.get()->input : rings_.inputs;
+}
+
+void MlpArm::optimise_biases(const Step& step) {
+    update_biases(bias_updates(), inputs(), input_slots(), step.arm, finite_.get(), step.side, adamw(),
+                  gradient_factor());
 }
 
 void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
@@ -129,12 +143,12 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.g = layer.dw.get();
     source.element = kept_in_;
     source.g_element = layer.dw.element();
-    source.inputs = rings_.inputs;
-    source.input_slots = rings_.input_slots;
+    source.inputs = inputs();
+    source.input_slots = input_slots();
     source.arm = step.arm;
     source.finite = finite_.get();
     source.adamw = adamw();
-    source.gradient_factor = gradient_factor_.get();
+    source.gradient_factor = gradient_factor();
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
@@ -180,7 +194,26 @@ void MlpArm::add_gradients(const Step& step) {
     step.tell(Part::bookkeeping);
 }
 
+void MlpArm::update_loss_scale(const Step& step) {
+    if (recipe_.loss_scale > 0) {
+        for (const auto& layer : layers_)
+            find_nonfinite(layer->dw.get(), layer->dw.element(),
+                           static_cast<long long>(elements(layer->w.shape)), loss_scale_.get(), step.main);
+        find_nonfinite_biases(bias_updates(), loss_scale_.get(), step.main);
+    }
+    const LossScaleRule rule{recipe_.growth_interval, parts(), spec_.beta1, spec_.beta2};
+    cuda::update_loss_scale(loss_scale_.get(), rule, rings_.inputs, rings_.input_slots,
+                            loss_scale_results_.get(), step.arm, step.main);
+    step.tell(Part::optimiser);
+}
+
 void MlpArm::update(Step& step) {
+    const bool scales = recipe_.loss_scale > 0;
+    if (scales) {  // all gradients come first
+        step.wait(events_.scales);
+        for (std::size_t l = layers_.size(); l-- > 0;) add_gradient(*layers_[l], step);
+        update_loss_scale(step);
+    }
     step.fork();
     if (layers_.size() > 1) record_now(later_gradients(), step);
     optimise_biases(step);
@@ -188,7 +221,7 @@ void MlpArm::update(Step& step) {
     step.wait(events_.scales);
     for (std::size_t l = layers_.size(); l-- > 0;) {
         MlpLayer& layer = *layers_[l];
-        if (layer.wgrad) add_gradient(layer, step);
+        if (layer.wgrad && !scales) add_gradient(layer, step);
         if (l == 0)
             optimise(layer, step, step.main);
         else if (layer.wgrad)  // else it was updated in the backward pass
@@ -233,7 +266,8 @@ void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark
         named("backward", [&] { backward(step); });
         named("update", [&] { update(step); });
         step.fork();
-        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side);
+        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side,
+                    loss_scale_.get());
         step.record(events_.finished);
         step.tell(Part::bookkeeping);
         // Emulation need not be fast: its steps follow each other.

@@ -3,7 +3,7 @@
 #include <span>
 #include <tuple>
 
-#include "kernels/optimizer/optimizer.cuh"
+#include "kernels/optimizer/bias_sum.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -20,27 +20,14 @@ struct StoredGradient {
     __device__ void values(const Raw& raw, int, int, Eight& v) const { unpack(raw, v); }
 };
 
-// A block takes kBiasesOfBlock biases, kBiasSums threads each.
-constexpr int kBiasesOfBlock = 32;
 __global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
     bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
                 std::int32_t* finite, AdamWConstants adamw, const float* gradient_factor) {
-    __shared__ float sums[kBiasSums][kBiasesOfBlock];
     wait_for_the_kernel_before();
     const BiasUpdate& u = updates.layer[blockIdx.y];
-    const int lane = static_cast<int>(threadIdx.x) % kBiasesOfBlock,
-              part = static_cast<int>(threadIdx.x) / kBiasesOfBlock,
-              i = static_cast<int>(blockIdx.x) * kBiasesOfBlock + lane;
-    float sum = 0;
-#pragma unroll 16
-    for (int tile = part; tile < (i < u.count ? u.tiles : 0); tile += kBiasSums)
-        sum += u.partials[static_cast<std::size_t>(tile) * u.padded + i];
-    sums[part][lane] = sum;
-    __syncthreads();
-    if (part > 0 || i >= u.count) return;
     float g = 0;
-#pragma unroll
-    for (int p = 0; p < kBiasSums; ++p) g += sums[p][lane];
+    if (!bias_gradient(u, g)) return;
+    const int i = bias_of_thread();
     u.db[i] = g;
     u.before[i] = u.b[i];
     if (!arm->alive) return;
@@ -53,9 +40,10 @@ __global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
 }
 
 __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm,
-                                   ArmState* all) {
+                                   ArmState* all, const LossScale* scaler) {
     wait_for_the_kernel_before();
-    const ArmState now{arm->step, *finite == 0 ? 0 : arm->alive};
+    const bool alive = arm->alive || (scaler && scaler->skips);
+    const ArmState now{arm->step, *finite == 0 ? 0 : alive};
     records[now.step % kRecordSlots].alive = now.alive;
     if (!all)
         arm[1].alive = now.alive;
@@ -197,18 +185,13 @@ void update_weights(const UpdateSource& source, Shape shape, const CastTarget& t
 void update_biases(const BiasUpdates& updates, const StepInput* inputs, int input_slots, const ArmState* arm,
                    std::int32_t* finite, cudaStream_t stream, const AdamW& adamw,
                    const float* gradient_factor) {
-    int widest = 1;
-    for (int l = 0; l < updates.layers; ++l)
-        widest = updates.layer[l].count > widest ? updates.layer[l].count : widest;
-    const dim3 grid(static_cast<unsigned>((widest + kBiasesOfBlock - 1) / kBiasesOfBlock),
-                    static_cast<unsigned>(updates.layers));
-    launch("update_biases", bias_kernel, grid, kBiasesOfBlock * kBiasSums, stream, updates, inputs,
-           input_slots, arm, finite, constants_of(adamw), gradient_factor);
+    launch("update_biases", bias_kernel, bias_grid(updates), kBiasesOfBlock * kBiasSums, stream, updates,
+           inputs, input_slots, arm, finite, constants_of(adamw), gradient_factor);
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
-                 cudaStream_t stream) {
-    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all);
+                 cudaStream_t stream, const LossScale* scaler) {
+    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all, scaler);
 }
 
 }  // namespace fp8lab::cuda

@@ -37,12 +37,23 @@ __device__ float largest_in(const float* ring, const ScaleState& state, const Sc
     return block_max(largest);
 }
 
+// By one thread, in the order of core's.
+__device__ float average_of(const float* ring, const ScaleState& state, const ScaleControls& c,
+                            float latest) {
+    float ema = 0;
+    for (int back = c.history - 1; back > 0; --back)
+        ema = fp8lab::ema_with(ema, ring[(state.history_at - back) & (kHistoryCapacity - 1)], c.ema_decay);
+    return fp8lab::ema_with(ema, latest, c.ema_decay);
+}
+
 // By one thread: the newest amax goes into the history, and the scale is computed where it is due.
 __device__ void roll(float* ring, ScaleState& state, const ScaleControls& c, float largest) {
     const float newest = __uint_as_float(state.amax_bits);
     // A NaN counts as Inf: fmaxf would drop it.
     const float latest = isnan(newest) ? __int_as_float(0x7F800000) : newest;
-    const float amax = c.most_recent ? latest : fmaxf(largest, latest);
+    const float amax = c.ema_decay > 0 ? average_of(ring, state, c, latest)
+                       : c.most_recent ? latest
+                                       : fmaxf(largest, latest);
     ring[state.history_at] = latest;
     state.history_at = (state.history_at + 1) & (kHistoryCapacity - 1);
     if (++state.scale_age < c.interval) return;

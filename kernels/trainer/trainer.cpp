@@ -116,6 +116,9 @@ class CudaTrainer final : public Trainer {
     EngineChoice engine_of(const Recipe& recipe) const {
         const EngineChoice choice = choose_engine(
             recipe, [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
+        if (tokens_ && recipe.loss_scale > 0)
+            throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                        "a GPU scales the loss of model mlp only: --backend cpu");
         if (!tokens_ || recipe.out != OutType::fp32 || recipe.fwd->name == "fp32") return choice;
         const std::string why = "between the GEMMs of a transformer the tensor cores' arms have BF16";
         if (split_tensors(model_plan(spec_), recipe) > 0) refuse_emulated_inputs(recipe, "out=fp32", why);
@@ -236,6 +239,8 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     const Range range("change of recipe");
     drain();
     ArmCheckpoint state = target.arm->checkpoint();
+    if (state.scaler && recipe.loss_scale != target.arm->recipe().loss_scale)
+        state.scaler->scale = recipe.loss_scale, state.scaler->good = 0;
     const std::vector<float> held = target.arm->held();
     state.scales = kept_scales(state.scales, target.arm->plan(), target.arm->recipe(), recipe);
     target.forget_graphs();
@@ -498,7 +503,10 @@ void CudaTrainer::save(const std::filesystem::path& dir) const {
 void CudaTrainer::load(const std::filesystem::path& path) {
     const LoadedCheckpoints loaded = load_checkpoints(path, spec_);
     drain();
-    for (std::size_t i = 0; i < arms_.size(); ++i) arms_[i].arm->restore(loaded.arms[i], loaded.steps_done);
+    for (std::size_t i = 0; i < arms_.size(); ++i) {
+        arms_[i].forget_graphs();  // an arm that has skipped steps does more
+        arms_[i].arm->restore(loaded.arms[i], loaded.steps_done);
+    }
     steps_done_ = loaded.steps_done;
 }
 

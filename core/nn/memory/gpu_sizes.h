@@ -62,7 +62,8 @@ constexpr int strips_of(int rows, int cols) {
 constexpr long long kSquaresOfBlock = 256 * 64;
 
 // Bytes of the structures of launch.h.
-constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 20, kStepInputBytes = 20,
-                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72;
+constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,
+                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72,
+                      kLossScaleBytes = 44, kLossScaleResultBytes = 8;
 
 }  // namespace fp8lab::cuda

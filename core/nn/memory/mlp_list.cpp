@@ -124,6 +124,10 @@ void MlpList::add_arm() {
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
     of(ArmPart::row_correct, size(parts_) * rows);
     if (parts_ > 1) of(ArmPart::gradient_factor, sizeof(float));
+    if (recipe_.loss_scale > 0) {
+        of(ArmPart::loss_scale, kLossScaleBytes);
+        of(ArmPart::loss_scale_results, kRecordSlots * kLossScaleResultBytes);
+    }
     if (engine_ != Engine::emulated) return;
     std::size_t scratch = 1, rotated = 0;
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
