@@ -3,7 +3,7 @@
 # scripts/runs.sh [--seeds FIRST-LAST] [--out FOLDER] [--program FP8LAB] [--table]
 # --seeds: 1-10. --out: where the results of each training are kept (build/runs); one that is there is not trained again,
 # so a run that was stopped goes on. --program: build/release/fp8lab. --table: trains nothing.
-# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 7 minutes of one core.
+# The table: assets/runs.csv and assets/docs/runs.md (scripts/runs_table.py). A seed takes about 9 minutes of one core.
 # Losses depend on the processor, because sums have another order on another one; the number of threads changes nothing.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -80,7 +80,7 @@ if [ $train = yes ]; then
         train "L8-scales-$seed" --recipe "$SCALES" --schedule cosine --seed "$seed"
         for micro in "${MICRO[@]}"; do
             read -r name fields <<<"$micro"
-            # shellcheck disable=SC2086
+            # shellcheck disable=SC2046,SC2086
             keep "$name-$seed" "" run train --set backend=cpu $(printf -- '--set %s ' $fields) --set "seed=$seed" --steps 2000
         done
         train "L8-gemms-$seed" --recipe "$GEMMS8" --schedule cosine --seed "$seed"

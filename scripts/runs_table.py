@@ -30,21 +30,21 @@ def micro_batches(metrics, state):
         return metrics[name]["value"] if isinstance(metrics[name], dict) else metrics[name]
 
     a, b = state["arm_a"], state["arm_b"]
-    yield a, "tail_loss", value("loss_a")
     yield b, "gap_pct", value("gap_b_pct")
+    if state["amax_of"] == "max" and state["weight_cache"] == "once":
+        yield a, "tail_loss", value("loss_a")
     if state["accumulate_in"] != "fp32":
         yield a, "accumulate_error_pct", value("accumulate_error_a_pct")
-        yield b, "accumulate_error_pct", value("accumulate_error_b_pct")
     elif state["weight_cache"] == "once":
         for tensor in ("x1", "dy3"):
             yield b, tensor + "_saturated_casts_pct", value("saturated_casts_pct_" + tensor)
 
 
 def add_gap_of_sums(rows):
-    """Of BF16 with micro-batches, against BF16 of L8 with the same seed."""
+    """Of BF16 with micro-batches, against BF16 of L8 with the same seed, in the place of its loss."""
     whole = rows.get(("L8", "bf16", "tail_loss"), {})
     for run in MICRO:
-        loss = rows.get((run, "bf16", "tail_loss"), {})
+        loss = rows.pop((run, "bf16", "tail_loss"), {})
         gaps = {seed: float(f"{100 * (loss[seed] / whole[seed] - 1):.6g}") for seed in loss if seed in whole}
         if gaps:
             rows[(run, "bf16", "gap_pct")] = gaps
@@ -153,6 +153,11 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
   **TENSOR_lost_energy_pct** are their share of the sum of absolute values and of the sum of squares.
 - **L8-scales**: loss scaling, and amaxes that are an average (ema) or a percentile (p) of |x|; without a scale of its own
   the row `unscaled` of L8 is beside it, with the largest amax the rows `delayed` and `current`.
+- **L8-micro**: each step has 8 micro-batches. **L8-micro-last, L8-micro-each**: the amax of the last one, or of each, goes
+  into the history instead of the largest; **L8-micro-stale**: FP8 weights are cast in the first step only;
+  **L8-micro-K-FORMAT**: K micro-batches, their weight gradients added in FORMAT. gap_pct of `bf16` is against `bf16` of L8.
+  **accumulate_error_pct**: the distance of these sums from their sum in float64, % of its norm, mean of all steps.
+  **TENSOR_saturated_casts_pct**: the share of its casts in which an element saturates.
 - **L8-gemms, L13-gemms**: BASE:fprop_in=bf16 leaves fprop in BF16 and casts the operands of the other GEMMs as BASE says;
   with all three GEMMs as BASE says: the row BASE of L8 and L13. With colsrc=rowwise the operand that is read along columns
   is cast from the codes along rows.
@@ -177,8 +182,8 @@ def commands(folder):
 def document(rows, folder, devices):
     day = date.fromtimestamp(max(file.stat().st_mtime for file in folder.glob("*-10.json")))
     out = [HEAD.format(devices=", ".join(sorted(devices)), date=day) + "\n".join(commands(folder))]
-    for run in dict.fromkeys(RUNS.values()):
-        part = [row for row in rows if row[0][0] == run]
+    for run in dict.fromkeys("L8-micro" if run in MICRO else run for run in RUNS.values()):
+        part = [row for row in rows if row[0][0] == run or run == "L8-micro" and row[0][0] in MICRO]
         if part:
             out += ["", f"## {run}", ""] + table(part)
     return "\n".join(out + fresh(rows)) + "\n"
