@@ -36,7 +36,7 @@ STEPS = ["--steps", "20"]
 DRAWN_STATES = 16
 LONGEST_SECONDS = 120  # a case that lasts longer is a fault of the program
 EXPERIMENTS = ("experiment", "view")
-REFUSED = ("no%such", "live", "cuda")  # not drawn
+REFUSED = ("no%such", "live", "cuda", "noise")  # not drawn; L8's task noise with the largest batch lasts minutes
 # What fields that take a text are set to, besides a word that none of them knows. own.* is written into each folder.
 TEXTS = {"file": ["own.npy"], "series": ["own.txt"], "options": ["out=fp32"], "filter": ["qkv"],
          "compare": ["transformer-0"], "w_more": ["nvfp4"], "a_more": ["e4m3"], "uses": ['{"norm.weight":"x"}']}
