@@ -105,6 +105,8 @@ std::vector<float> stacked(const std::vector<EndLabel>& labels, std::array<float
     return tops;
 }
 
+bool has_words(std::string_view text) { return text.find_first_not_of(' ') != text.npos; }
+
 }  // namespace
 
 std::vector<Rect> paint_end_labels(const Figure& figure, const View2D& view, const FigureLayout& layout,
@@ -130,7 +132,8 @@ std::vector<Rect> paint_end_labels(const Figure& figure, const View2D& view, con
         const Point at = {beside ? left : plot.x1 - label.width, tops[i] + 2};
         const Color ink = {label.style.color.role, Tone::ink};
         taken.push_back({at.x, at.y, at.x + label.width, at.y + line_height(kBold15)});
-        if (canvas.marked(taken.back())) paint_box(canvas, taken.back());
+        const bool words = has_words(label.name) || has_words(label.value);  // a blank only takes its place
+        if (words && canvas.marked(taken.back())) paint_box(canvas, taken.back());
         canvas.text(at, label.name, ink, kBold15);
         canvas.text({at.x + canvas.text_width(label.name, kBold15), at.y}, label.value, ink, kMono15);
     }
