@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/base/match.h"
@@ -23,7 +24,7 @@ constexpr double kCastCost = 12;         // of a value in the second pass, compa
 
 // The lowest SQNR of the rows that have one.
 double worst_row(std::span<const float> x, std::span<const float> q, std::size_t cols) {
-    double worst = INFINITY;
+    double worst = std::numeric_limits<double>::infinity();
     for (std::size_t at = 0; at < x.size(); at += cols) {
         constexpr std::size_t kLanes = 8;
         std::array<double, kLanes> signal{}, noise{};

@@ -203,7 +203,7 @@ class Diagnoser {
                 out.push_back(size);
         };
         add(question_.head_dim);
-        for (const std::size_t heads : {2, 4, 8})
+        for (const std::size_t heads : {2U, 4U, 8U})
             if (shape_.rows % heads == 0) add(shape_.rows / heads);
         return out;
     }

@@ -118,19 +118,18 @@ class FactorPass {
 
 }  // namespace
 
-void FactorTally::Near::add(double off) {
-    constexpr double kClose = 0.6, kNear = 1.1;  // binades
-    close += off < kClose, near += off < kNear;
+void FactorTally::Near::add(double binades) {
+    constexpr double kClose = 0.6, kNear = 1.1;
+    close += binades < kClose, near += binades < kNear;
 }
 FactorTally::Near& FactorTally::Near::operator+=(const Near& other) {
     close += other.close, near += other.near;
     return *this;
 }
 
-bool FactorTally::Near::holds_for(std::int64_t blocks) const {
+bool FactorTally::Near::holds_for(std::int64_t all) const {
     constexpr double kMost = 0.95;
-    return blocks > 0 && 2 * close > blocks &&
-           static_cast<double>(near) >= kMost * static_cast<double>(blocks);
+    return all > 0 && 2 * close > all && static_cast<double>(near) >= kMost * static_cast<double>(all);
 }
 
 FactorTally& FactorTally::operator+=(const FactorTally& other) {
@@ -226,10 +225,10 @@ FactorFault fault_of(const FactorTally& tally, bool has_scales) {
         if (tally.least == tally.largest && (tally.blocks > 1 || tally.least == 1)) return {"scale-lost"};
     }
     const auto slope = [&]() -> std::string_view {
-        constexpr std::array<std::string_view, 3> kFaults = {"scale-lost", "scale-twice", "scale-divides"};
-        for (std::size_t k = 0; k < kFaults.size(); ++k)
+        constexpr std::array<std::string_view, 3> kOfSlopes = {"scale-lost", "scale-twice", "scale-divides"};
+        for (std::size_t k = 0; k < kOfSlopes.size(); ++k)
             for (const FactorTally::Near& near : tally.slopes[k])
-                if (near.holds_for(tally.blocks)) return kFaults[k];
+                if (near.holds_for(tally.blocks)) return kOfSlopes[k];
         return {};
     };
     if (!has_scales)

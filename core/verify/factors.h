@@ -31,9 +31,9 @@ struct FactorTally {
     static constexpr std::array kSlopes = {1, -1, 2};
     struct Near {
         std::int64_t close = 0, near = 0;
-        void add(double off);
+        void add(double binades);
         Near& operator+=(const Near& other);
-        bool holds_for(std::int64_t blocks) const;  // half of them and 95 %
+        bool holds_for(std::int64_t all) const;  // half of them and 95 %
     };
     std::array<std::array<Near, 2>, 3> slopes = {};
     Near inverse = {};  // log2(a) = log2(global / scale): E4M3 holds the inverse of a scale above 64 badly

@@ -61,10 +61,10 @@ Binades binades(const TensorView& view) {
     hi += Log2Histogram::kLowest;
     const int data_lo = lo, data_hi = hi;
     if (view.format && std::isfinite(view.scale)) {
-        lo = std::min(
-            lo, static_cast<int>(std::floor(std::log2(min_subnormal(*view.format) / double{view.scale}))));
-        hi = std::max(hi,
-                      static_cast<int>(std::ceil(std::log2(max_finite(*view.format) / double{view.scale}))));
+        lo = std::min(lo, static_cast<int>(std::floor(
+                              std::log2(min_subnormal(*view.format) / static_cast<double>(view.scale)))));
+        hi = std::max(hi, static_cast<int>(std::ceil(
+                              std::log2(max_finite(*view.format) / static_cast<double>(view.scale)))));
     }
     // A window that goes on is cut off: BF16's begins 130 binades below what is in it.
     constexpr int kMost = 56, kAbove = 8;
@@ -138,8 +138,8 @@ Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId 
     const Role role = tensor_role(recipe, plan, view.id);
     if (view.format && std::isfinite(view.scale)) {
         figure.xspan(std::string(view.format->label) + " window",
-                     min_subnormal(*view.format) / double{view.scale},
-                     max_finite(*view.format) / double{view.scale}, {.color = {role}});
+                     min_subnormal(*view.format) / static_cast<double>(view.scale),
+                     max_finite(*view.format) / static_cast<double>(view.scale), {.color = {role}});
     }
     add_bars(figure, view, range, role);
     return figure;

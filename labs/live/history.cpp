@@ -19,26 +19,26 @@ void append(TensorTrack& track, const TensorRecord& record, int step) {
     const bool measured = !record.applies || !std::isnan(record.amax);
     if (measured) {
         track.step.push(step);
-        track.amax.push(record.applies ? double{record.amax} : kNan);
-        track.scale.push(record.applies ? double{record.scale} : kNan);
+        track.amax.push(record.applies ? static_cast<double>(record.amax) : kNan);
+        track.scale.push(record.applies ? static_cast<double>(record.scale) : kNan);
     }
-    track.amax_strip.push(record.applies ? double{record.amax} : kNan);
-    track.scale_strip.push(record.applies ? double{record.scale} : kNan);
+    track.amax_strip.push(record.applies ? static_cast<double>(record.amax) : kNan);
+    track.scale_strip.push(record.applies ? static_cast<double>(record.scale) : kNan);
     const bool counted = !record.applies || !std::isnan(record.underflow_pct);
     if (counted) {
         track.underflow_step.push(step);
-        track.underflow_pct.push(record.applies ? double{record.underflow_pct} : kNan);
-        track.lost_l1_pct.push(record.applies ? double{record.lost_l1_pct} : kNan);
-        track.lost_energy_pct.push(record.applies ? double{record.lost_energy_pct} : kNan);
+        track.underflow_pct.push(record.applies ? static_cast<double>(record.underflow_pct) : kNan);
+        track.lost_l1_pct.push(record.applies ? static_cast<double>(record.lost_l1_pct) : kNan);
+        track.lost_energy_pct.push(record.applies ? static_cast<double>(record.lost_energy_pct) : kNan);
     }
     if (!record.applies) return;
     ++track.casts;
     if (!counted) return;
     ++track.measured;
-    track.underflow_sum += double{record.underflow_pct};
-    track.lost_l1_sum += double{record.lost_l1_pct};
-    track.lost_energy_sum += double{record.lost_energy_pct};
-    track.saturated_casts += double{record.saturated_casts};
+    track.underflow_sum += static_cast<double>(record.underflow_pct);
+    track.lost_l1_sum += static_cast<double>(record.lost_l1_pct);
+    track.lost_energy_sum += static_cast<double>(record.lost_energy_pct);
+    track.saturated_casts += static_cast<double>(record.saturated_casts);
     if (record.overflow_pct > 0) track.overflow_at.push_back(step);
 }
 

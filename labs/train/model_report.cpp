@@ -129,7 +129,7 @@ std::vector<Metric> TrainLab::metrics() const {
         if (!track.decision.empty()) list.number("accuracy_" + arm, track.accuracy.last());
         list.stopped("stopped_" + arm, track);
         if (track.loss_scale > 0) {
-            list.number("loss_scale_" + arm, double{track.loss_scale});
+            list.number("loss_scale_" + arm, static_cast<double>(track.loss_scale));
             list.number("skipped_" + arm, track.skipped);
         }
         if (track.accumulate_error_steps > 0)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "core/base/units.h"
@@ -68,7 +69,7 @@ void dense_strip(ui::Context& c, Rect area, const Envelope& envelope, std::size_
     const float px = ui::hairline(c);
     float above = NAN, below = NAN;  // of the column before
     for (std::size_t column = 0; column < columns; ++column) {
-        double lo = NAN, hi = NAN;
+        double lo = std::numeric_limits<double>::quiet_NaN(), hi = lo;
         for (std::size_t i = column * stretches.size() / columns;
              i < (column + 1) * stretches.size() / columns; ++i) {
             lo = std::fmin(lo, stretches[i].lo);
@@ -87,7 +88,7 @@ void dense_strip(ui::Context& c, Rect area, const Envelope& envelope, std::size_
 
 // A series on a logarithmic axis of its own, from its least to its greatest value.
 void strip(ui::Context& c, Rect area, const Envelope& envelope) {
-    double lo = INFINITY, hi = 0;
+    double lo = std::numeric_limits<double>::infinity(), hi = 0;
     for (const auto& stretch : envelope.stretches()) {
         lo = std::fmin(lo, stretch.lo);
         hi = std::fmax(hi, stretch.hi);

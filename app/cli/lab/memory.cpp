@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/lab/lab_json.h"
@@ -38,7 +39,9 @@ void print_table(const Lab& lab) {
     const std::vector<Metric> metrics = lab.metrics();
     const auto find = [&](const std::string& name) {
         const auto found = std::ranges::find(metrics, name, &Metric::name);
-        return found == metrics.end() ? Metric{.name = name, .value = NAN} : *found;
+        return found == metrics.end()
+                   ? Metric{.name = name, .value = std::numeric_limits<double>::quiet_NaN()}
+                   : *found;
     };
     constexpr auto kRow = "{:<12} {:>8} {:>5} {:>11}\n";
     std::string out = fmt::format(kRow, "kept", "format", "place", "GB");

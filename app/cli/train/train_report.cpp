@@ -49,7 +49,7 @@ double median_ms(const std::vector<StepRecord>& records) {
 double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float TensorRecord::*part) {
     double sum = 0, counted = 0;
     for (const StepRecord& record : records) {
-        const double value = double{record.tensors[tensor].*part};
+        const double value = static_cast<double>(record.tensors[tensor].*part);
         if (std::isnan(value)) continue;
         sum += value;
         ++counted;
