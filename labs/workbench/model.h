@@ -105,8 +105,9 @@ struct Workbench {
         const;  // a sentence of the selected tensor; empty: nothing is compared, or not yet
     std::string scale_words()
         const;  // of the selected tensor: "Of its 64 scales: 2 NaN, 1 zero"; may be empty
-    const KindChange* kind_change() const;  // of the selected tensor; null: not in both files
-    const ScanRow* row_before() const;      // the selected tensor in the second file; null: it is not there
+    std::span<const std::string> missing() const;  // names that only the second file has
+    const KindChange* kind_change() const;         // of the selected tensor; null: not in both files
+    const ScanRow* row_before() const;  // the selected tensor in the second file; null: it is not there
     // The field `uses` with the selected tensor cast as that; as its name says where it is that.
     std::string uses_with(TensorUse use) const;
     bool shows_not_finite() const { return not_finite > 0; }  // a column for NaN and Inf

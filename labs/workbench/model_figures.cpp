@@ -240,6 +240,12 @@ void Workbench::put_faults_first() {
     if (params.order == "underflow" && !params.ascending) std::ranges::stable_partition(list, is_faulty);
 }
 
+std::span<const std::string> Workbench::missing() const {
+    if (comparison) return comparison->missing;
+    if (tells_faults() && scans->missing) return *scans->missing;
+    return {};
+}
+
 std::string Workbench::verified_title() const {
     const std::vector<std::shared_ptr<const Verified>>& all = scans->verified;
     const auto count = [&](VerifiedAs verdict) {
@@ -258,9 +264,8 @@ std::string Workbench::verified_title() const {
                                                 faults == 1 ? "has" : "have");
     for (const VerifiedAs each : {VerifiedAs::not_read, VerifiedAs::not_compared})
         if (count(each) > 0) out += fmt::format(", {} {}", with_commas(count(each)), to_string(each));
-    if (scans->missing > 0)
-        out += fmt::format("; {} of the original {} not in the model", with_commas(scans->missing),
-                           scans->missing == 1 ? "is" : "are");
+    if (const std::size_t n = missing().size(); n > 0)
+        out += fmt::format("; {} of the original {} not in the model", with_commas(n), n == 1 ? "is" : "are");
     return out;
 }
 

@@ -56,6 +56,7 @@ struct Scans::Work {
     std::unique_ptr<Scan> before = {};
     std::shared_ptr<const TensorStore> original = {};
     std::optional<Verifier> verifier = {};
+    std::shared_ptr<const std::vector<std::string>> missing = {};
     std::vector<std::shared_ptr<const Verified>> verified = {};
     std::vector<std::optional<AgainstOriginal>> against = {};
     std::size_t to_verify = 0;
@@ -68,10 +69,17 @@ struct Scans::Work {
     // The next tensor; false: there was none left.
     bool verify_next() {
         if (!original) return false;
-        if (!verifier) verifier.emplace(scan.store(), *original);  // looks at all names: not in a frame
+        if (!verifier) begin_to_verify();  // looks at all names: not in a frame
         if (to_verify >= verified.size() || !verifier->shares_names()) return false;
         verify(to_verify++);
         return true;
+    }
+    void begin_to_verify() {
+        verifier.emplace(scan.store(), *original);
+        std::vector<std::string> names;
+        if (verifier->shares_names())
+            for (const Verified& each : verifier->missing()) names.push_back(each.tensor->name);
+        missing = std::make_shared<const std::vector<std::string>>(std::move(names));
     }
     void verify(std::size_t row) {
         const StoredTensor& tensor = scan.store().tensors()[scan.rows()[row].tensor];
@@ -171,7 +179,7 @@ void Scans::publish(const Work& work, bool done, bool cancelled) {
                     work.original,
                     work.verified,
                     work.against,
-                    work.verifier ? work.verifier->missing().size() : 0,
+                    work.missing,
                     done,
                     cancelled};
     const std::lock_guard lock{mutex_};

@@ -33,7 +33,8 @@ struct ScanState {
     std::shared_ptr<const TensorStore> original = {};
     std::vector<std::shared_ptr<const Verified>> verified = {};
     std::vector<std::optional<AgainstOriginal>> against = {};
-    std::size_t missing = 0;  // tensors of the original that are not in the model
+    std::shared_ptr<const std::vector<std::string>> missing =
+        {};  // in the original, not in the model; null: not yet
     bool done = false, cancelled = false;
 };
 

@@ -188,10 +188,10 @@ void WorkbenchView::draw_row_verified(Context& c, const TableRow& row, Rect line
 void WorkbenchView::draw_missing(Context& c, Rect line, std::size_t index) {
     const float y = (line.y0 + line.y1) / 2;
     ui::hline(c, line.x0, line.x1, line.y0, {Role::line});
-    const char* const words = "only in the second file";
+    const char* const words = lab_->is_verified() ? "only in the original" : "only in the second file";
     const float room = line.width() - ui::text_width(c, words, kSans13) - c.px(16);
-    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, lab_->comparison->missing[index], kMono13, room),
-                 {Role::muted}, kMono13);
+    ui::text_mid(c, {line.x0, y}, ui::cut_middle(c, lab_->missing()[index], kMono13, room), {Role::muted},
+                 kMono13);
     ui::text_mid(c, {line.x1, y}, words, {Role::muted}, kSans13, Anchor::right);
 }
 
@@ -261,8 +261,7 @@ float WorkbenchView::draw_table(Context& c, Rect area, std::size_t rows) {
         }
         draw_row(c, columns, table[i], line, chosen);
     }
-    const std::size_t missing = lab_->comparison ? lab_->comparison->missing.size() : 0,
-                      all = table.size() + missing;
+    const std::size_t all = table.size() + lab_->missing().size();
     for (std::size_t i = std::max(first, table.size()); i < std::min(all, first + rows + 1); ++i) {
         const float top = origin.y + height * static_cast<float>(i);
         draw_missing(c, {area.x0, top, area.x1, top + height}, i - table.size());
