@@ -199,15 +199,15 @@ TEST_CASE(
     // x1 dy1 x2 dy2 are split.
     CHECK(wide.bytes(ArmPart::states) == (6 + 4) * 48);
     CHECK(wide.bytes(ArmPart::tensor_results) == 1024 * (6 + 4) * 72);
-    CHECK(wide.bytes(ArmPart::controls) == 3 * 20);
-    CHECK(plain.bytes(ArmPart::controls) == 20);
+    CHECK(wide.bytes(ArmPart::controls) == 3 * 24);
+    CHECK(plain.bytes(ArmPart::controls) == 24);
     const ArmMemory rows = fp8("delayed:wgrad_in=rowwise");
     CHECK(rows.bytes(ArmPart::scale_inv, 2) == 0);
     CHECK(rows.bytes(ArmPart::second_scale_inv, 2) == 4 * (128 + 512));
     CHECK(rows.bytes(ArmPart::second_amaxes, 2) == 4 * (128 + 512 + 1));
     CHECK(fp8("delayed:dgrad_in=bf16").bytes(ArmPart::second, 2, TensorClass::w) == 2 * kW);
     CHECK(fp8("delayed:fprop_in=delayed").requested_bytes() ==
-          plain.requested_bytes() + 2 * 20);  // one cast, but controls of each GEMM
+          plain.requested_bytes() + 2 * 24);  // one cast, but controls of each GEMM
 }
 
 TEST_CASE("the trainer's batches: one that never changes, else a ring of 32") {
