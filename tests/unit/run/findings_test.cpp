@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "core/run/read_run.h"
@@ -323,7 +324,8 @@ TEST_CASE(
     "a loss that is not finite is found, and an upper bound is told of recipes with a scale per block") {
     RunLog log = log_of(amaxes("x", {1, 1}));
     CHECK_FALSE(first_nonfinite_loss(log));
-    log.losses = {{0, 1}, {3, INFINITY}, {4, NAN}};
+    log.losses = {
+        {0, 1}, {3, std::numeric_limits<double>::infinity()}, {4, std::numeric_limits<double>::quiet_NaN()}};
     REQUIRE(first_nonfinite_loss(log));
     CHECK(first_nonfinite_loss(log)->step == 3);
     TensorSeries wide("dy");

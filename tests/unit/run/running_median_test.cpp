@@ -36,6 +36,6 @@ TEST_CASE(
             continue;
         }
         const float below = window[(window.size() - 1) / 2], above = window[window.size() / 2];
-        CHECK(median.value() == (double{below} + double{above}) / 2);
+        CHECK(median.value() == (static_cast<double>(below) + static_cast<double>(above)) / 2);
     }
 }

@@ -135,7 +135,7 @@ TEST_CASE("data that do not compress come in blocks of any size") {
     std::vector<float> values(60'000);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * i % 65'521);
     const Bytes whole = to_npy(values, std::vector<std::size_t>{values.size()});
-    for (const std::size_t block : {65'535, 40'000, 300}) {
+    for (const std::size_t block : {65'535U, 40'000U, 300U}) {
         const RandomFile file = archive(one_member(in_blocks(whole, block), whole.size(), crc32(whole)));
         const NpzArray array = index_npz(file).at("x");
         CHECK(array.index.shape == std::vector<std::size_t>{values.size()});

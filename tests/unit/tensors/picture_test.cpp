@@ -49,7 +49,8 @@ TEST_CASE("a PNG is a tensor of its grey values") {
     CHECK((picture.rows == 2 && picture.cols == 3));
     CHECK(picture.name == "colours");
     const float expected[] = {0.299F, 0.587F, 0.114F, 0, 1, 0.2F};
-    for (std::size_t i = 0; i < 6; ++i) CHECK(picture.values[i] == doctest::Approx(expected[i]));
+    for (std::size_t i = 0; i < 6; ++i)
+        CHECK(picture.values[i] == doctest::Approx(static_cast<double>(expected[i])));
     CHECK(read_picture(bytes(kDeep), "x").values == std::vector<float>{0, 1});
 }
 

@@ -174,7 +174,8 @@ TEST_CASE("rows spread by as many binades as asked for, a column stands out by i
     for (std::size_t r = 0; r < 400; ++r) {
         const float factor = spread.values[r * 300] / plain.values[r * 300];
         for (std::size_t c = 0; c < 300; ++c)
-            CHECK(spread.values[r * 300 + c] == doctest::Approx(factor * plain.values[r * 300 + c]));
+            CHECK(spread.values[r * 300 + c] ==
+                  doctest::Approx(static_cast<double>(factor * plain.values[r * 300 + c])));
         squares += std::pow(std::log2(static_cast<double>(factor)), 2);
     }
     CHECK(std::sqrt(squares / 400) == doctest::Approx(3).epsilon(0.1));
