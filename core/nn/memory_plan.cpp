@@ -158,11 +158,11 @@ std::size_t ArmMemory::requested_bytes() const {
 }
 
 std::size_t ArmMemory::device_bytes() const {
-    constexpr std::size_t kPage = 2 << 20, kSmall = 1 << 20, kAligned = 512;
+    constexpr std::size_t kPage = 2 << 20, kSmall = 1 << 20, kMultiple = 512;
     const auto up = [](std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; };
     std::size_t pages = 0, packed = 0;
     const auto take = [&](std::size_t bytes) {
-        (bytes > kSmall ? pages : packed) += up(bytes, bytes > kSmall ? kPage : kAligned);
+        (bytes > kSmall ? pages : packed) += up(bytes, bytes > kSmall ? kPage : kMultiple);
     };
     take(pool_);
     for (const Allocation& one : list_)
