@@ -399,14 +399,13 @@ TEST_CASE("a plain cast is fine where no value needs a scale, and named where so
         faulty::Bytes codes(w.size());
         encode(find_format("e4m3"), w, std::span(codes));
         const Scratch scratch;
-        return verified(scratch, {{"proj.weight", {"F8_E4M3", {256, 256}, codes}}}, original_of(w, shape))
-            .tensors[0];
+        return verified(scratch, {{"proj.weight", {"F8_E4M3", {256, 256}, codes}}}, original_of(w, shape));
     };
-    CHECK_FALSE(found().is_fault());
-    CHECK(found().diagnosis->words == "fine");
-    CHECK(found().sentence().ends_with("; codes without a scale, none found"));
+    CHECK_FALSE(found().tensors[0].is_fault());
+    CHECK(found().tensors[0].diagnosis->words == "fine");
+    CHECK(found().tensors[0].sentence().ends_with("; codes without a scale, none found"));
     for (float& value : w) value /= 256;
-    CHECK(found().diagnosis->words == "cast without a scale, which it needs");
+    CHECK(found().tensors[0].diagnosis->words == "cast without a scale, which it needs");
 }
 
 TEST_CASE("two sets of scales for the same codes are said") {
