@@ -19,20 +19,30 @@ std::uint64_t nonfinite_bit(double x) {
     return (std::bit_cast<std::uint64_t>(x) & kExponent) == kExponent;
 }
 
+// AdamW's constants of one step.
+template <class T>
+struct AdamW {
+    explicit AdamW(const OptimizerStep& how)
+        : rate(static_cast<T>(how.lr / (1 - std::pow(how.beta1, how.step + 1)))),
+          spread(static_cast<T>(1 / std::sqrt(1 - std::pow(how.beta2, how.step + 1)))),
+          eps(static_cast<T>(how.eps)) {}
+    T update(T m, T v) const { return rate * m / (std::sqrt(v) * spread + eps); }
+
+    T rate, spread, eps;
+};
+
 template <class T>
 bool adamw_range(const OptimizerStep& how, std::span<T> w, std::span<const T> g, std::span<T> m,
                  std::span<T> v) {
-    const auto b1 = static_cast<T>(how.beta1), b2 = static_cast<T>(how.beta2), eps = static_cast<T>(how.eps);
+    const auto b1 = static_cast<T>(how.beta1), b2 = static_cast<T>(how.beta2);
     const auto new1 = static_cast<T>(1 - how.beta1), new2 = static_cast<T>(1 - how.beta2);
-    const int t = how.step + 1;
-    const auto rate = static_cast<T>(how.lr / (1 - std::pow(how.beta1, t)));
-    const auto spread = static_cast<T>(1 / std::sqrt(1 - std::pow(how.beta2, t)));
     const auto decay = static_cast<T>(how.lr * how.weight_decay);
+    const AdamW<T> adamw(how);
     decltype(nonfinite_bit(T{})) nonfinite = 0;
     for (std::size_t i = 0; i < w.size(); ++i) {
         m[i] = b1 * m[i] + new1 * g[i];
         v[i] = b2 * v[i] + new2 * g[i] * g[i];
-        const T next = w[i] - decay * w[i] - rate * m[i] / (std::sqrt(v[i]) * spread + eps);
+        const T next = w[i] - decay * w[i] - adamw.update(m[i], v[i]);
         w[i] = next;
         nonfinite |= nonfinite_bit(next);
     }
@@ -88,6 +98,19 @@ bool update(const OptimizerStep& how, std::span<float> w, std::span<const float>
 bool update(const OptimizerStep& how, std::span<double> w, std::span<const double> g,
             MomentsOf<double>& moments) {
     return update_all(how, w, g, moments);
+}
+
+std::int64_t count_updates_above(const OptimizerStep& how, const Moments& moments, double limit) {
+    const AdamW<float> adamw(how);
+    const auto above = static_cast<float>(limit);
+    std::atomic<std::int64_t> count = 0;
+    parallel_for(moments.m.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+        std::int64_t here = 0;
+        for (std::size_t i = begin; i < end; ++i)
+            here += std::fabs(adamw.update(moments.m[i], moments.v[i])) > above;
+        count += here;
+    });
+    return count;
 }
 
 double limit_norm(std::span<const std::span<float>> gradients, double limit) {

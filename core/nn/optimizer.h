@@ -2,6 +2,7 @@
 // the tests, through the same code.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -30,6 +31,10 @@ struct OptimizerStep {
 bool update(const OptimizerStep& how, std::span<float> w, std::span<const float> g, Moments& moments);
 bool update(const OptimizerStep& how, std::span<double> w, std::span<const double> g,
             MomentsOf<double>& moments);
+
+// How many weights AdamW's last update moved by more than `limit`, the decay not counted: |update| = lr mhat / (sqrt(vhat) +
+// eps), from the moments that update() has left. Without moments: 0.
+std::int64_t count_updates_above(const OptimizerStep& how, const Moments& moments, double limit);
 
 // Multiplies the gradients by limit / (norm + 1e-6) where that is below 1, as PyTorch's clip_grad_norm_ does; norm: of
 // all of them together, summed in float64. Returns the norm.

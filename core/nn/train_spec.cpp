@@ -229,7 +229,7 @@ void check_fit(const TrainSpec& spec, const TaskDefaults& task) {
         check_layers(spec, task);
     model.check(spec);
     const ModelPlan plan = model.plan(spec);
-    for (const Recipe& arm : spec.arms) plan.check(arm);
+    for (const Recipe& arm : spec.arms) plan.check(arm), check_moments(spec, arm);
 }
 
 }  // namespace
@@ -268,6 +268,12 @@ void set_sizes(TrainSpec& spec, const TrainOptions& options) {
 }
 
 }  // namespace
+
+void check_moments(const TrainSpec& spec, const Recipe& recipe, std::string_view where) {
+    if (has_narrow_moments(recipe) && spec.optimizer == OptimizerKind::sgd)
+        throw usage_error(std::string(where),
+                          fmt::format("recipe {}: m and v have no effect with optimizer sgd", recipe.base));
+}
 
 TrainSpec make_train_spec(const TrainOptions& options) {
     TrainSpec spec;

@@ -91,6 +91,9 @@ std::vector<int> parse_layers(std::string_view text);
 // contradicts).
 TrainSpec make_train_spec(const TrainOptions& options);
 
+// Throws usage_error: the recipe keeps moments in a format, and the optimiser has none.
+void check_moments(const TrainSpec& spec, const Recipe& recipe, std::string_view where = "--recipe");
+
 // "--task teacher --layers 32,64,64,1 ..." with all values: `fp8lab train` with these options repeats the
 // run.
 std::string command_line(const TrainSpec& spec);

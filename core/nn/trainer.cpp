@@ -34,6 +34,7 @@ void check_command(const TrainSpec& spec, const Command& command) {
                               options(c.recipe.history, c.recipe.margin);
                               parse_recipe(recipe_text(c.recipe));
                               model_plan(spec).check(c.recipe);
+                              check_moments(spec, c.recipe);
                           },
                           [&](const SetLearningRate& c) {
                               if (!(c.lr >= 0) || std::isinf(c.lr))

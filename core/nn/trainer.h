@@ -81,6 +81,10 @@ struct StepRecord {
     int skipped = 0;
     // With micro-batches, on the CPU: the distance of the summed gradients from their sum in float64, per cent of its norm.
     double accumulate_error_pct = std::numeric_limits<double>::quiet_NaN();
+    // With moments in 16 or 8 bits, of the weights that GEMMs read and of this step's update: elements of v that were above
+    // 0 before they were rounded and are 0 now, per cent of all; and updates |w' - w|, the weight decay not counted, of
+    // more than 10 lr, in a million. NaN: the step was left out, or the arm stopped in it.
+    double v_zero_pct = std::numeric_limits<double>::quiet_NaN(), large_updates_ppm = v_zero_pct;
     std::vector<TensorRecord> tensors;  // in the order of ModelPlan::tensors
 };
 struct NonFinite {

@@ -123,9 +123,18 @@ namespace {
 
 // Options that have an effect only beside another one.
 void check_together(const Recipe& recipe, std::string_view where) {
-    if (recipe.growth_interval > 0 && recipe.loss_scale == 0)
-        throw usage_error(std::string(where), "recipe " + std::string(recipe.base) +
-                                                  ": growth_interval has no effect without loss_scale");
+    const auto needs = [&](bool given, std::string_view option, bool there, std::string_view other) {
+        if (given && !there)
+            throw usage_error(std::string(where), "recipe " + std::string(recipe.base) + ": " +
+                                                      std::string(option) + " has no effect without " +
+                                                      std::string(other));
+    };
+    const auto in_8_bits = [](const FormatInfo* format) { return format && is_fp8(*format); };
+    needs(recipe.growth_interval > 0, "growth_interval", recipe.loss_scale > 0, "loss_scale");
+    needs(recipe.moment_block != MomentBlock::block128, "moment_block",
+          in_8_bits(recipe.moment_m) || in_8_bits(recipe.moment_v), "m or v in 8 bits");
+    needs(recipe.round_m != Rounding::nearest, "round_m", recipe.moment_m != nullptr, "m");
+    needs(recipe.round_v != Rounding::nearest, "round_v", recipe.moment_v != nullptr, "v");
 }
 
 }  // namespace

@@ -31,7 +31,11 @@ enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, 
 // What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
 // the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
 enum class Nvfp4Target { six, four, four_or_six };
-enum class MasterWeights { fp32, none };
+// The type in which weights that GEMMs read are kept between steps. bf16: rounded after each update (round_update), as
+// PyTorch has them without an FP32 master. none: on an E4M3 grid of one scale per tensor.
+enum class MasterWeights { fp32, bf16, none };
+// Which elements of a moment in 8 bits share an FP32 scale, max / amax: 128 of the flattened matrix, or all.
+enum class MomentBlock { block128, tensor };
 enum class OutType { bf16, fp32 };
 enum class FastAccum { fprop, all, none };  // GPU only; the CPU accumulates in FP32
 
@@ -108,6 +112,11 @@ struct Recipe {
     // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
     float loss_scale = 0;     // the first one
     int growth_interval = 0;  // steps without an Inf or NaN after which it doubles; 0: it stays
+    // The formats in which AdamW's moments of the weights that GEMMs read are kept between steps (core/scaling/moment_storage.h):
+    // bf16, fp16, e4m3, e5m2; nullptr: FP32. Norms, biases and embeddings keep FP32. Texts: m=e4m3, v=bf16.
+    const FormatInfo *moment_m = nullptr, *moment_v = nullptr;
+    MomentBlock moment_block = MomentBlock::block128;  // of moments in 8 bits
+    Rounding round_m = Rounding::nearest, round_v = Rounding::nearest;
 };
 
 // All rows, in the order of the table, which is that of `list recipes`.
@@ -136,9 +145,10 @@ std::vector<Recipe> parse_recipes(std::string_view comma_separated, const Recipe
                                   std::string_view where = "--recipe");
 
 // What the recipe says of the operands of one product: its inputs[gemm] put in place, without inputs of its own. What is not
-// about casts of operands (out, wgrad, master, round_update, scope, act) stays.
+// about casts of operands (out, wgrad, master, round_update, moments, scope, act) stays.
 Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm);
 bool has_inputs(const Recipe& recipe);  // of any product
+inline bool has_narrow_moments(const Recipe& recipe) { return recipe.moment_m || recipe.moment_v; }
 // The recipe with operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
 // round_update) stay. A recipe of wider operands is returned as it is.
 Recipe wide_recipe(const Recipe& recipe);

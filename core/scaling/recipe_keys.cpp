@@ -250,8 +250,23 @@ Keys model_keys() {
         choice("overflow", &Recipe::overflow,
                {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},
                casts_to_8_bits_or_less),
-        choice("master", &Recipe::master, {{"fp32", MasterWeights::fp32}, {"none", MasterWeights::none}},
+        choice("master", &Recipe::master,
+               {{"fp32", MasterWeights::fp32}, {"bf16", MasterWeights::bf16}, {"none", MasterWeights::none}},
                always),
+    };
+}
+
+Keys moment_keys() {
+    std::vector<std::pair<std::string_view, const FormatInfo*>> formats = {{"fp32", nullptr}};
+    for (const std::string_view name : {"bf16", "fp16", "e4m3", "e5m2"})
+        formats.emplace_back(name, &find_format(name));
+    return {
+        choice("m", &Recipe::moment_m, formats, always),
+        choice("v", &Recipe::moment_v, formats, always),
+        choice("moment_block", &Recipe::moment_block,
+               {{"128", MomentBlock::block128}, {"tensor", MomentBlock::tensor}}, always),
+        choice("round_m", &Recipe::round_m, kRoundings, always),
+        choice("round_v", &Recipe::round_v, kRoundings, always),
     };
 }
 
@@ -292,7 +307,7 @@ bool casts_to_8_bits_or_less(const Recipe& recipe) { return width_bits(*recipe.f
 std::span<const RecipeKey> recipe_keys() {
     static const Keys table = [] {
         Keys all;
-        for (const auto keys : {scale_keys, rounding_keys, model_keys, gemm_keys})
+        for (const auto keys : {scale_keys, rounding_keys, model_keys, moment_keys, gemm_keys})
             std::ranges::move(keys(), std::back_inserter(all));
         return all;
     }();

@@ -56,6 +56,29 @@ std::string custom_recipe_note(const Recipe& recipe) {
            recipe_text(only).substr(recipe.base.size() + 1);
 }
 
+// te.optimizers.FusedAdam keeps moments in BF16, or in E4M3 ("uint8") under one scale, and rounds them to nearest; without
+// master_weights, its default, it updates parameters in BF16 as they are. Takes from `rest` what the text says.
+std::string fused_adam_note(const Recipe& recipe, Recipe& rest) {
+    const bool one_scale = recipe.moment_block == MomentBlock::tensor;
+    std::string arguments;
+    const auto add = [&](std::string_view argument, const FormatInfo*& format, Rounding rounding) {
+        if (!format || rounding != Rounding::nearest) return;
+        const bool bf16 = format->name == "bf16";
+        if (!bf16 && !(format->name == "e4m3" && one_scale)) return;
+        arguments += fmt::format("{}{}=torch.{}", arguments.empty() ? "" : ", ", argument,
+                                 bf16 ? "bfloat16" : "uint8");
+        format = nullptr;
+    };
+    add("exp_avg_dtype", rest.moment_m, recipe.round_m);
+    add("exp_avg_sq_dtype", rest.moment_v, recipe.round_v);
+    if (!has_narrow_moments(rest)) rest.moment_block = MomentBlock::block128;
+    const bool plain_bf16 = recipe.master == MasterWeights::bf16 && recipe.round_update == Rounding::nearest;
+    if (plain_bf16) rest.master = MasterWeights::fp32;
+    if (arguments.empty() && !plain_bf16) return {};
+    return fmt::format("  # with te.optimizers.FusedAdam({}){}", arguments,
+                       plain_bf16 ? " on parameters in torch.bfloat16" : "");
+}
+
 struct Placeholder {
     std::string_view name;
     std::string (*text)(const Recipe&);
@@ -103,10 +126,11 @@ constexpr std::array kPlaceholders = {
 
 std::string transformer_engine_code(const Recipe& recipe) {
     std::string call(recipe.te);
-    if (call.starts_with('#')) return call;
-    if (has_inputs(recipe)) return custom_recipe_note(recipe);
-    const Recipe plain = parse_recipe(recipe.base);
     Recipe rest = recipe;
+    const std::string optimizer = fused_adam_note(recipe, rest);
+    if (call.starts_with('#')) return call + optimizer;
+    if (has_inputs(recipe)) return custom_recipe_note(recipe) + optimizer;
+    const Recipe plain = parse_recipe(recipe.base);
     for (const Placeholder& placeholder : kPlaceholders) {
         const auto at = call.find(placeholder.name);
         if (at == call.npos) continue;
@@ -136,6 +160,7 @@ std::string transformer_engine_code(const Recipe& recipe) {
                             recipe.growth_interval > 0 ? std::to_string(recipe.growth_interval) : "10**9");
         rest.loss_scale = 0, rest.growth_interval = 0;
     }
+    call += optimizer;
     const std::string text = recipe_text(rest);
     if (text.size() <= recipe.base.size()) return call;
     return call + "  # Transformer Engine cannot express " + text.substr(recipe.base.size() + 1);

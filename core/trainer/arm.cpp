@@ -46,14 +46,14 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
 }
 
 void Arm::set_recipe(const Recipe& recipe) {
-    const bool stored_fp32 = stores_fp32();
+    const MasterWeights before = casts_.recipe().master;
     casts_.set_recipe(recipe);
     scaler_.set_recipe(recipe);
-    if (stored_fp32 == stores_fp32()) return;
-    use_storage_scales(stores_fp32() ? std::vector<float>{} : scales_for_weights());
+    if (before != recipe.master) use_storage_scales(scales_for_weights());
 }
 
 std::vector<float> Arm::scales_for_weights() const {
+    if (casts_.recipe().master != MasterWeights::none) return {};
     constexpr float kHeadroom = 4;  // a weight may grow to 4x its initial amax before it saturates
     const float limit = static_cast<float>(max_finite(storage_format()));
     std::vector<float> scales;
@@ -73,9 +73,12 @@ void Arm::use_storage_scales(std::vector<float> scales) {
 }
 
 void Arm::store_weights(Rounding rounding, int step) {
+    if (auto how = moment_storage(casts_.recipe()).weights) {
+        how->rounding = rounding;
+        for (const std::size_t i : weights_) store(how, value(i), spec_.seed, update_stream(i, step, 3));
+    }
     for (std::size_t i = 0; i < storage_scales_.size(); ++i) {
         const std::span<float> w = value(weights_[i]);
-        const int ordinal = plan().ordinal(*plan().parameters[weights_[i]].operand);
         constexpr std::size_t kGrain = 65536;
         parallel_for(w.size(), kGrain, [&](std::size_t begin, std::size_t end) {
             const auto part = w.subspan(begin, end - begin);
@@ -84,7 +87,7 @@ void Arm::store_weights(Rounding rounding, int step) {
                       .overflow = Overflow::saturate,
                       .scale = storage_scales_[i],
                       .seed = spec_.seed,
-                      .stream = stream(Draw::update, ordinal, step),
+                      .stream = update_stream(weights_[i], step, 0),
                       .first = begin});
         });
     }
@@ -132,6 +135,8 @@ void Arm::update(int step, double lr) {
         .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
     if (scaler_.is_on()) record.loss_scale = loss_scale, record.skipped = scaler_.state().skipped;
     if (spec_.accumulate.micro_batches > 1 && alive) record.accumulate_error_pct = sum_.error_pct();
+    if (has_narrow_moments(casts_.recipe()) && alive && !skipped)
+        record.v_zero_pct = v_zero_pct_, record.large_updates_ppm = large_updates_ppm_;
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
     if (auto view = casts_.watched()) watched_ = std::move(view);
@@ -153,9 +158,27 @@ bool Arm::apply_update(int updates, int step, double lr) {
     if (spec_.clip > 0) limit_norm(gradients(), spec_.clip);
     for (std::size_t i = 0; i < parameters.size(); ++i)
         finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
+    if (finite) store_moments(how, step);
     model_->after_update();
     store_weights(casts_.recipe().round_update, step);
     return finite;
+}
+
+void Arm::store_moments(const OptimizerStep& how, int step) {
+    if (!has_narrow_moments(casts_.recipe())) return;
+    const MomentStorage storage = moment_storage(casts_.recipe());
+    constexpr double kLarge = 10;  // times the learning rate
+    std::int64_t zeros = 0, large = 0;
+    std::size_t n = 0;
+    for (const std::size_t i : weights_) {
+        Moments& moments = moments_[i];
+        large += count_updates_above(how, moments, kLarge * how.lr);
+        store(storage.m, moments.m, spec_.seed, update_stream(i, step, 1));
+        zeros += store(storage.v, moments.v, spec_.seed, update_stream(i, step, 2), true);
+        n += moments.v.size();
+    }
+    v_zero_pct_ = 100 * static_cast<double>(zeros) / static_cast<double>(n);
+    large_updates_ppm_ = 1e6 * static_cast<double>(large) / static_cast<double>(n);
 }
 
 // Searches in the order of the computation: forward pass, loss, backward pass, then the updated parameters.

@@ -10,7 +10,9 @@
 #include "core/nn/model.h"
 #include "core/nn/optimizer.h"
 #include "core/nn/recipe_casts.h"
+#include "core/nn/streams.h"
 #include "core/nn/tasks.h"
+#include "core/scaling/moment_storage.h"
 #include "core/trainer/checkpoint.h"
 #include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
@@ -49,13 +51,19 @@ class Arm {
   private:
     // `updates` before this one, which AdamW counts; less than `step` where steps were skipped.
     bool apply_update(int updates, int step, double lr);
+    void store_moments(const OptimizerStep& how, int step);  // rounds what the recipe keeps in fewer bits
     // Of one micro-batch; adds its share to `loss_`. Returns false where its loss is not finite.
     bool compute_part(const MicroBatch& part, double share);
     std::vector<std::span<float>> gradients() const;
     bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
-    std::vector<float> scales_for_weights() const;  // scales for the present weights, one per GEMM weight
-    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: FP32 weights
-    void store_weights(Rounding rounding, int step);     // rounds them to their E4M3 grid, if any
+    // Of the E4M3 grids of the present weights, one per GEMM weight; empty: they have none.
+    std::vector<float> scales_for_weights() const;
+    void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: no grid
+    void store_weights(Rounding rounding, int step);  // to their E4M3 grid or to BF16, if the recipe says so
+    // The random numbers with which what is kept of a weight is rounded: 0: to its grid, 1: m, 2: v, 3: to BF16.
+    std::uint64_t update_stream(std::size_t parameter, int step, unsigned what) const {
+        return stream(Draw::update, plan().ordinal(*plan().parameters[parameter].operand), step, what);
+    }
     std::string first_nonfinite(bool loss_is_finite) const;
     const ModelPlan& plan() const { return model_->plan(); }
     std::span<float> value(std::size_t parameter) const { return model_->parameters()[parameter].value; }
@@ -68,8 +76,9 @@ class Arm {
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
     LossScaler scaler_;
-    GradientSum sum_;  // with several micro-batches
-    LossValue loss_;   // of the first half
+    GradientSum sum_;                                // with several micro-batches
+    LossValue loss_;                                 // of the first half
+    double v_zero_pct_ = 0, large_updates_ppm_ = 0;  // StepRecord: of the newest update
     double gradients_ms_ = 0;
     std::vector<StepRecord> records_;
     std::optional<NonFinite> stopped_;

@@ -40,10 +40,10 @@ void Arm::restore(const ArmCheckpoint& checkpoint) {
         moments_[i] = checkpoint.parameters[i].moments;
     }
     if (!stores_fp32()) {
-        std::vector<float> stored;
-        for (const std::size_t i : weights_)
-            if (const auto scale = checkpoint.parameters[i].storage_scale) stored.push_back(*scale);
-        use_storage_scales(stored.size() == weights_.size() ? stored : scales_for_weights());
+        std::vector<float> stored = scales_for_weights();
+        for (std::size_t i = 0; i < stored.size(); ++i)
+            if (const auto scale = checkpoint.parameters[weights_[i]].storage_scale) stored[i] = *scale;
+        use_storage_scales(std::move(stored));
     }
     for (const KeptCheckpoint& k : checkpoint.kept) {
         const auto& shape =

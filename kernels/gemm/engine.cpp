@@ -74,6 +74,21 @@ void refuse_emulated_inputs(const Recipe& recipe, std::string_view gemm, const s
         fmt::format("{}: {}; a format for each GEMM is for tensor cores here: --backend cpu", gemm, why));
 }
 
+namespace {
+
+// What the optimiser's kernels do not keep in fewer bits yet.
+void refuse_narrow_state(const Recipe& recipe) {
+    const auto refuse = [&](const std::string& what) {
+        throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                    what + " are computed on the CPU only: --backend cpu");
+    };
+    for (const FormatInfo* const format : {recipe.moment_m, recipe.moment_v})
+        if (format) refuse(fmt::format("moments in {}", format->label));
+    if (recipe.master == MasterWeights::bf16) refuse("weights in BF16 without an FP32 master");
+}
+
+}  // namespace
+
 EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (recipe.columns_from_rowwise)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
@@ -81,6 +96,7 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (recipe.amax_percentile > 0)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "scales from a percentile are computed on the CPU only: --backend cpu");
+    refuse_narrow_state(recipe);
     if (has_inputs(recipe) && !says_nothing_else(recipe)) return engine_of_inputs(recipe, refusal);
     if (std::string why = unfit(recipe); !why.empty()) return {Engine::emulated, std::move(why)};
     if (recipe.fwd->name == "bf16") return {Engine::bf16, ""};

@@ -74,7 +74,7 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
 
 // The columns of a CSV that only some runs have.
 struct MoreColumns {
-    bool kurtosis = false, micro_batches = false, loss_scale = false;
+    bool kurtosis = false, micro_batches = false, loss_scale = false, moments = false;
     std::vector<std::size_t>
         second_casts;  // tensors of which an arm casts each GEMM's operand in its own way
 };
@@ -83,6 +83,7 @@ MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
     MoreColumns out{.kurtosis = plan.gated, .second_casts = {}};
     out.micro_batches = spec.accumulate.micro_batches > 1;
     out.loss_scale = std::ranges::any_of(spec.arms, [](const Recipe& r) { return r.loss_scale > 0; });
+    out.moments = std::ranges::any_of(spec.arms, has_narrow_moments);
     for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
         const TensorClass tensor = plan.tensors[i].tensor;
         if (std::ranges::any_of(spec.arms, [&](const Recipe& recipe) {
@@ -115,6 +116,7 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
     if (more.loss_scale)
         out +=
             record.loss_scale > 0 ? fmt::format(",{},{}", shortest(record.loss_scale), record.skipped) : ",,";
+    if (more.moments) out += "," + cell(record.v_zero_pct) + "," + cell(record.large_updates_ppm);
     out += '\n';
 }
 
@@ -220,6 +222,7 @@ std::string TrainReport::csv() const {
     for (const OperandSpec& tensor : plan.tensors)
         if (more.micro_batches) out += ",saturated_casts_" + tensor.name;
     if (more.loss_scale) out += ",loss_scale,skipped";
+    if (more.moments) out += ",v_zero_pct,large_updates_ppm";
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;

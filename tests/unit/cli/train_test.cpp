@@ -92,6 +92,27 @@ TEST_CASE("micro-batches add their columns behind those of all runs, and a resum
     }
 }
 
+TEST_CASE("moments in fewer bits add their columns behind all others, empty for arms without") {
+    const std::string arms = "--recipe fp32,delayed:loss_scale=8,bf16:m=bf16:v=fp16,bf16:m=e4m3 --csv -";
+    const auto rows = rows_of(fp8lab(kSmall + arms).out);
+    REQUIRE(rows.size() > 4);
+    const auto& header = rows.front();
+    REQUIRE(header.size() > 4);
+    const std::size_t first = header.size() - 4;
+    CHECK(std::vector(header.end() - 4, header.end()) ==
+          std::vector<std::string>{"loss_scale", "skipped", "v_zero_pct", "large_updates_ppm"});
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        REQUIRE(rows[i].size() == header.size());
+        const bool narrow = rows[i][1].starts_with("bf16");
+        CHECK(rows[i][first].empty() == (rows[i][1] != "delayed:loss_scale=8"));
+        CHECK(rows[i][first + 2].empty() != narrow);
+        CHECK(rows[i][first + 3].empty() != narrow);
+        if (rows[i][1] == "bf16:m=e4m3") CHECK(rows[i][first + 2] == "0");
+    }
+    CHECK(rows_of(fp8lab(kSmall + "--recipe bf16:m=fp32,bf16:master=bf16 --csv -").out).front().back() ==
+          "lost_energy_pct_dy2");
+}
+
 TEST_CASE("two runs of one command agree in every column but step_ms") {
     const std::string command = kSmall + "--recipe nvfp4,delayed:master=none:round_update=stochastic --csv -";
     auto first = rows_of(fp8lab(command).out), second = rows_of(fp8lab(command).out);
@@ -128,6 +149,13 @@ TEST_CASE("a run goes on from a checkpoint in another recipe") {
     REQUIRE(rows.size() == 1 + 8);
     CHECK(rows[1][0] == "12");
     check_refused(kSmall + "--accumulate 5", 2, "--accumulate: 5 micro-batches do not divide a batch of 32");
+    check_refused(kSmall + "--recipe bf16:v=e3m2", 2,
+                  "recipe bf16: 'e3m2' is not a value of v; valid: fp32|bf16|fp16|e4m3|e5m2");
+    check_refused(kSmall + "--recipe bf16:m=e4m3:round_v=stochastic", 2, "round_v has no effect without v");
+    check_refused(kSmall + "--recipe bf16:moment_block=tensor", 2,
+                  "moment_block has no effect without m or v in 8 bits");
+    check_refused(kSmall + "--optimizer sgd --recipe bf16:m=e4m3", 2,
+                  "m and v have no effect with optimizer sgd");
     check_refused(kSmall + "--accumulate-in e4m3", 2, "--accumulate-in: e4m3 has no effect");
     check_refused(kSmall + "--recipe delayed --resume " + (scratch / "a"), 2, "has done 12 steps");
     check_refused("train --layers 8,20,1 --recipe bf16 --resume " + (scratch / "a"), 4,
@@ -164,6 +192,13 @@ TEST_CASE("of tokens that are no characters the summary has losses and what they
 
 TEST_CASE("what train refuses, it refuses in one line before anything runs") {
     check_refused(kSmall + "--accumulate 5", 2, "--accumulate: 5 micro-batches do not divide a batch of 32");
+    check_refused(kSmall + "--recipe bf16:v=e3m2", 2,
+                  "recipe bf16: 'e3m2' is not a value of v; valid: fp32|bf16|fp16|e4m3|e5m2");
+    check_refused(kSmall + "--recipe bf16:m=e4m3:round_v=stochastic", 2, "round_v has no effect without v");
+    check_refused(kSmall + "--recipe bf16:moment_block=tensor", 2,
+                  "moment_block has no effect without m or v in 8 bits");
+    check_refused(kSmall + "--optimizer sgd --recipe bf16:m=e4m3", 2,
+                  "m and v have no effect with optimizer sgd");
     check_refused(kSmall + "--accumulate-in e4m3", 2, "--accumulate-in: e4m3 has no effect");
     check_refused("train --recipe bf17", 2, "valid: fp32 bf16");
     check_refused("train --task techer", 2, "valid: teacher noise spiral");

@@ -172,7 +172,9 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
           "round_bwd=nearest|stochastic round_update=nearest|stochastic scope=linears|attn|head|all "
           "loss_scale=>0 growth_interval=>=0 act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
           "overflow=saturate|nonsaturate "
-          "master=fp32|none out=bf16|fp32 wgrad=fp32|bf16 colsrc=original|rowwise fast_accum=fprop|all|none "
+          "master=fp32|bf16|none m=fp32|bf16|fp16|e4m3|e5m2 v=fp32|bf16|fp16|e4m3|e5m2 "
+          "moment_block=128|tensor round_m=nearest|stochastic round_v=nearest|stochastic out=bf16|fp32 "
+          "wgrad=fp32|bf16 colsrc=original|rowwise fast_accum=fprop|all|none "
           "fprop_in=fp32|bf16|RECIPE dgrad_in=fp32|bf16|RECIPE wgrad_in=fp32|bf16|RECIPE");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
     for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})
@@ -202,6 +204,17 @@ TEST_CASE("a bad value lists the valid ones") {
                   .ends_with("is not a value of loss_scale; valid: >0"));
     CHECK(why_refused("bf16:growth_interval=20") ==
           "recipe bf16: growth_interval has no effect without loss_scale");
+    for (const char* bad : {"e2m1", "e8m0", "fp8", "none", ""})
+        for (const std::string moment : {"m", "v"})
+            CHECK(why_refused("bf16:" + moment + "=" + bad)
+                      .ends_with("is not a value of " + moment + "; valid: fp32|bf16|fp16|e4m3|e5m2"));
+    CHECK(why_refused("bf16:m=e4m3:moment_block=64")
+              .ends_with("'64' is not a value of moment_block; valid: 128|tensor"));
+    for (const char* wide : {"bf16:moment_block=tensor", "bf16:m=bf16:v=fp16:moment_block=tensor"})
+        CHECK(why_refused(wide) == "recipe bf16: moment_block has no effect without m or v in 8 bits");
+    CHECK(why_refused("bf16:v=e4m3:round_m=stochastic") == "recipe bf16: round_m has no effect without m");
+    CHECK(why_refused("bf16:m=e4m3:round_v=stochastic") == "recipe bf16: round_v has no effect without v");
+    CHECK(why_refused("bf16:master=fp16").ends_with("is not a value of master; valid: fp32|bf16|none"));
     CHECK(why_refused("mxfp8:mxrule=ceil").ends_with("is not a value of mxrule; valid: up|floor|even"));
     CHECK(why_refused("current:round=up").ends_with("is not a value of round; valid: nearest|stochastic"));
     CHECK(why_refused("current:fwd=e8m0").find("e8m0;") == std::string::npos);  // a scale, not an element
@@ -210,16 +223,30 @@ TEST_CASE("a bad value lists the valid ones") {
 
 TEST_CASE("recipe_text is the shortest text that reads back to the same recipe") {
     for (const Recipe& r : recipes()) CHECK(recipe_text(r) == r.name);
-    for (const char* text :
-         {"delayed:history=1024:margin=-2", "mxfp8:mxrule=floor:round=stochastic", "block128:pow2=0",
-          "nvfp4:round_bwd=nearest:out=fp32", "int8:margin=-8",
-          "current:fwd=e3m4:bwd=bf16:pow2=1:master=none", "fp32:out=bf16", "bf16:wgrad=bf16",
-          "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11", "nvfp4-te:rht=0:target=4",
-          "nvfp4-te:rht=bf16", "nvfp4:rht=bf16", "delayed:wide=last", "delayed:history=64:algo=ema0.9",
-          "delayed:algo=p99.99", "current:amax=p99.5", "unscaled:loss_scale=65536:growth_interval=2000",
-          "fp32:loss_scale=0.1", "int8:overflow=nonsaturate:fast_accum=none"})
+    for (const char* text : {"delayed:history=1024:margin=-2",
+                             "mxfp8:mxrule=floor:round=stochastic",
+                             "block128:pow2=0",
+                             "nvfp4:round_bwd=nearest:out=fp32",
+                             "int8:margin=-8",
+                             "current:fwd=e3m4:bwd=bf16:pow2=1:master=none",
+                             "fp32:out=bf16",
+                             "bf16:wgrad=bf16",
+                             "nvfp4:w2d=1:rht=1:target=4or6:wide=first+last+2+11",
+                             "nvfp4-te:rht=0:target=4",
+                             "nvfp4-te:rht=bf16",
+                             "nvfp4:rht=bf16",
+                             "delayed:wide=last",
+                             "delayed:history=64:algo=ema0.9",
+                             "delayed:algo=p99.99",
+                             "current:amax=p99.5",
+                             "unscaled:loss_scale=65536:growth_interval=2000",
+                             "fp32:loss_scale=0.1",
+                             "bf16:master=bf16:m=e4m3:v=e5m2:moment_block=tensor:round_m=stochastic",
+                             "bf16:v=bf16:round_v=stochastic",
+                             "int8:overflow=nonsaturate:fast_accum=none"})
         CHECK(recipe_text(parse_recipe(text)) == text);
     CHECK(recipe_text(parse_recipe("delayed:history=16:algo=max")) == "delayed");
+    CHECK(recipe_text(parse_recipe("bf16:v=fp32:moment_block=128:m=e4m3:round_m=nearest")) == "bf16:m=e4m3");
     CHECK(recipe_text(parse_recipe("nvfp4:wide=11+last+2+first:target=6")) == "nvfp4:wide=first+last+2+11");
     CHECK(recipe_text(parse_recipe("delayed", {.history = 8})) == "delayed:history=8");
     CHECK(recipe_text(parse_recipe("bf16", {.history = 8})) == "bf16");  // has no history
