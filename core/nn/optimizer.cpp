@@ -10,6 +10,8 @@
 namespace fp8lab {
 namespace {
 
+constexpr std::size_t kUpdateGrain = 32768;  // elements a thread takes at least
+
 // 1 for NaN and infinities, from the bits: or-ed over a loop it vectorises, where a sum of floats would not.
 std::uint32_t nonfinite_bit(float x) {
     return (std::bit_cast<std::uint32_t>(x) & 0x7F800000u) == 0x7F800000u;
@@ -68,8 +70,7 @@ bool update_all(const OptimizerStep& how, std::span<T> w, std::span<const T> g, 
         moments.v.resize(w.size());
     }
     std::atomic<bool> finite = true;
-    constexpr std::size_t kGrain = 32768;  // elements a thread takes at least
-    parallel_for(w.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    parallel_for(w.size(), kUpdateGrain, [&](std::size_t begin, std::size_t end) {
         const auto part = [&](auto& values) { return std::span(values).subspan(begin, end - begin); };
         const bool ok = adamw ? adamw_range<T>(how, part(w), part(g), part(moments.m), part(moments.v))
                               : sgd_range<T>(how, part(w), part(g));
@@ -104,7 +105,7 @@ std::int64_t count_updates_above(const OptimizerStep& how, const Moments& moment
     const AdamW<float> adamw(how);
     const auto above = static_cast<float>(limit);
     std::atomic<std::int64_t> count = 0;
-    parallel_for(moments.m.size(), kGrain, [&](std::size_t begin, std::size_t end) {
+    parallel_for(moments.m.size(), kUpdateGrain, [&](std::size_t begin, std::size_t end) {
         std::int64_t here = 0;
         for (std::size_t i = begin; i < end; ++i)
             here += std::fabs(adamw.update(moments.m[i], moments.v[i])) > above;
