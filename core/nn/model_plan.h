@@ -51,6 +51,10 @@ struct ModelPlan {
     const OperandSpec& tensor(TensorId id) const { return tensors[id.index]; }
     const ModelGemm& gemm(TensorId id) const { return gemms[tensor(id).gemm]; }
     std::optional<TensorId> find(std::string_view name) const;
+    // The matrices of linear layers. A tied embedding, whose name is not that of the head's tensor, is looked up too.
+    bool only_gemms_read(const ParameterSpec& p) const {
+        return p.operand && tensor(*p.operand).name == p.name;
+    }
     // The recipe of the GEMM that reads the tensor: wide_recipe() where `wide` names it or its block, or where
     // `scope` leaves it out. The products inside attention have one scale per tensor, as in Transformer Engine:
     // recipes with rows or blocks cast them to E4M3 and E5M2 with current scales.

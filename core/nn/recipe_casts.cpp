@@ -71,8 +71,13 @@ void RecipeCasts::PowerSums::add(std::span<const float> values) {
     n += static_cast<double>(values.size());
 }
 
-RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate)
-    : plan_(std::move(plan)), seed_(seed), accumulate_(std::move(accumulate)), states_(plan_.tensors.size()) {
+RecipeCasts::RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate,
+                         int first_micro)
+    : plan_(std::move(plan)),
+      seed_(seed),
+      accumulate_(std::move(accumulate)),
+      first_micro_(first_micro),
+      states_(plan_.tensors.size()) {
     set_recipe(recipe);
 }
 
@@ -194,9 +199,12 @@ void RecipeCasts::restore_kept(TensorId id, Along along, Matrix<float> cast) {
 }
 
 const Matrix<float>& RecipeCasts::operand(TensorId id, Along along, const Matrix<float>& value) {
-    if (!keeps(id, along)) return cast(id, along, value);
+    const Gathered& gathered = state(id).gathered;
+    if (gathered.is_cast) return read_gathered(id, along, value);
+    const Matrix<float>& source = gathered.values ? *gathered.values : value;
+    if (!keeps(id, along)) return cast(id, along, source);
     Matrix<float>& kept = state(id).kept[along == Along::rows];
-    if (!has_kept(id, along)) kept = cast(id, along, value);
+    if (!has_kept(id, along)) kept = cast(id, along, source);
     return kept;
 }
 
@@ -207,7 +215,7 @@ const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<fl
     if (!evaluates_) side.casted = true;
     if (side.plan.format->name == "fp32") {
         if (first) side.record = {.applies = false};
-        if (first_of_all && id == watched_) watch(id, side, value);
+        if (first_of_all && id == watched_) watch(id, side, value, side.cast);
         return value;
     }
     const bool one_cast = side.plan.granularity == Granularity::tensor ||
@@ -226,7 +234,7 @@ const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<fl
     const QuantizeResult result = quantize(side.plan, in.values, side.cast.values, request);
     if (first) note(id, side, in, result);
     if (first && is_delayed(s, side)) note_amax(side, in, result.stats.amax);
-    if (first_of_all && id == watched_) watch(id, side, in);
+    if (first_of_all && id == watched_) watch(id, side, in, side.cast);
     return side.cast;
 }
 
@@ -240,8 +248,10 @@ void RecipeCasts::note_amax(Side& side, const Matrix<float>& in, float amax) {
 
 QuantizeRequest RecipeCasts::request_of(TensorId id, Along along, const Matrix<float>& in) const {
     QuantizeRequest request{.rows = in.rows, .cols = in.cols, .along = along, .seed = seed_};
+    const bool weight = plan_.tensor(id).tensor == TensorClass::w;
     request.stream =
-        stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows), micro_);
+        stream(Draw::cast, plan_.ordinal(id), step_, plan_.place(id) * 2 + (along == Along::rows),
+               micro_ + (weight ? 0 : first_micro_));
     return request;
 }
 
@@ -265,29 +275,32 @@ const Matrix<float>& RecipeCasts::rotated(const Matrix<float>& value) {
 
 void RecipeCasts::note(TensorId id, Side& side, const Matrix<float>& value, const QuantizeResult& result) {
     State& s = state(id);
-    const bool one_scale = side.plan.granularity == Granularity::tensor;
     if (!side.casted_before) side.stats = {}, side.powers = {}, side.saturated = 0;
     side.stats += result.stats;
     side.saturated += result.stats.overflow > 0;
+    if (plan_.gated) side.powers.add(value.values);
+    describe(side, result.scale);
+    const bool overflow_is_nonfinite = side.plan.overflow == Overflow::nonsaturate &&
+                                       (has_nan(*side.plan.format) || has_infinity(*side.plan.format));
+    s.nonfinite |= result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
+}
+
+void RecipeCasts::describe(Side& side, float scale) const {
+    const bool one_scale = side.plan.granularity == Granularity::tensor;
     const CastStats& stats = side.stats;
     side.record = {.amax = stats.amax,
-                   .scale = one_scale ? result.scale : std::numeric_limits<float>::quiet_NaN(),
+                   .scale = one_scale ? scale : std::numeric_limits<float>::quiet_NaN(),
                    .underflow_pct = static_cast<float>(stats.underflow_pct()),
                    .overflow_pct = static_cast<float>(stats.overflow_pct()),
                    .sqnr_db = static_cast<float>(stats.sqnr_db()),
                    .lost_l1_pct = static_cast<float>(stats.lost_l1_pct()),
                    .lost_energy_pct = static_cast<float>(stats.lost_energy_pct())};
     if (accumulate_.micro_batches > 1) side.record.saturated_casts = static_cast<float>(side.saturated);
-    if (plan_.gated) {
-        side.powers.add(value.values);
-        side.record.kurtosis = side.powers.kurtosis();
-    }
-    const bool overflow_is_nonfinite = side.plan.overflow == Overflow::nonsaturate &&
-                                       (has_nan(*side.plan.format) || has_infinity(*side.plan.format));
-    s.nonfinite |= result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
+    if (plan_.gated) side.record.kurtosis = side.powers.kurtosis();
 }
 
-void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& value) {
+void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& value,
+                        const Matrix<float>& cast) {
     TensorView view;
     if (view_) view = std::move(*view_);  // of the micro-batches before
     view.id = id;
@@ -296,7 +309,7 @@ void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& valu
     view.before.add(value.values);
     if (side.record.applies) {
         view.format = side.plan.format;
-        view.after.add(side.cast.values);
+        view.after.add(cast.values);
     }
     view_ = std::move(view);
 }
@@ -312,26 +325,30 @@ void RecipeCasts::round(Matrix<float>& result, OutType to) {
 }
 
 std::vector<TensorRecord> RecipeCasts::end_step() {
-    std::vector<TensorRecord> records;
-    records.reserve(states_.size());
     const bool each = accumulate_.amax == AmaxOf::each;
-    for (State& s : states_) {
+    for (State& s : states_)
         for (Side& side : s.sides) {
             const bool due = each ? side.casted : side.seen();
             if (due && is_delayed(s, side)) in_use(side).update(side.scale_amax);
             if (each) side.delayed = side.rolling;
         }
-        Side &first = s.sides[0], &second = s.sides[1];
-        if (!s.seen()) first.record = not_measured(first.plan);
-        if (!first.seen() && second.seen())  // dy of layer 1, which has no dgrad
-            records.push_back(second.record);
-        else
-            records.push_back(first.record);
-        if (first.seen() && second.seen() && second.record.applies)
-            records.back().second_sqnr_db = second.record.sqnr_db;
-    }
     open_ = false;
-    return records;
+    return records();
+}
+
+std::vector<TensorRecord> RecipeCasts::records() const {
+    std::vector<TensorRecord> out;
+    out.reserve(states_.size());
+    for (const State& s : states_) {
+        const Side &first = s.sides[0], &second = s.sides[1];
+        if (!s.seen())
+            out.push_back(not_measured(first.plan));
+        else  // dy of layer 1 has no dgrad
+            out.push_back(first.seen() ? first.record : second.record);
+        if (first.seen() && second.seen() && second.record.applies)
+            out.back().second_sqnr_db = second.record.sqnr_db;
+    }
+    return out;
 }
 
 }  // namespace fp8lab

@@ -6,6 +6,8 @@
 // wgrad in layer 1, which has no dgrad). Where Recipe::inputs make the two casts different ones, each GEMM has its own
 // plan, scale and history, and the record has the SQNR of the second cast too. Weights in 16x16 blocks are cast once, for fprop and dgrad.
 //
+// Each rank of a data-parallel training (rank_options.h) has casts and scales of its own.
+//
 // Of a step with several micro-batches (Accumulation) the records are of all casts of a tensor together: the largest
 // amax, shares over all elements. Weights are cast in the first one, unless it says otherwise.
 //
@@ -27,7 +29,10 @@ namespace fp8lab {
 
 class RecipeCasts final : public GemmCasts<float> {
   public:
-    RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate = {});
+    // first_micro: of the micro-batches of all ranks, the number of this rank's first one. Stochastic rounding of x and dy
+    // draws other numbers in each; weights are rounded alike in all ranks.
+    RecipeCasts(const Recipe& recipe, ModelPlan plan, std::uint64_t seed, Accumulation accumulate = {},
+                int first_micro = 0);
 
     const Recipe& recipe() const { return recipe_; }
     // Call between steps. A tensor with delayed scaling before and after, in the same format, keeps its
@@ -40,10 +45,31 @@ class RecipeCasts final : public GemmCasts<float> {
     // master=none: the weight is stored with a constant scale, which per-tensor casts use too. 0: none.
     void fix_scale(TensorId weight, float scale) { state(weight).fixed_scale = scale; }
 
+    // What a rank got of a weight from those who own its rows: operands are cast from `values` instead of the parameter. Is it
+    // the result of the recipe's own cast, operands are `values` as they are; amax, scale and stats are of that cast.
+    // `values` must last until the next call; without them the parameter is cast.
+    struct Gathered {
+        const Matrix<float>* values = nullptr;
+        bool is_cast = false;
+        float amax = 0, scale = 1;
+        CastStats stats = {};
+    };
+    void use_gathered(TensorId weight, Gathered gathered) { state(weight).gathered = std::move(gathered); }
+    // Of a weight with one scale per tensor, the scale of a cast now: delayed, or of this amax.
+    float scale_for(TensorId weight, float amax) const;
+    // As the cast of element `first` of the weight on would be done.
+    CastOptions cast_options(TensorId weight, float scale, std::size_t first) const;
+
     // A step that was not ended has changed no scale.
     void begin_step(int step, std::optional<TensorId> watched);
     // Before each micro-batch of the step but the first.
     void begin_micro(int micro);
+    // The amaxes of x and dy that delayed scales will be fed with, in a fixed order. Ranks replace them by their largest, at
+    // the end of a step, or with AmaxOf::each of each micro-batch.
+    std::vector<float> activation_amaxes() const;
+    void replace_activation_amaxes(std::span<const float> amaxes);
+    // Before end_step(): the records of this step are then of the casts of both.
+    void add_records_of(const RecipeCasts& other);
     // From here to the next begin_step() operands are cast with the current scales, without records and amaxes.
     void begin_evaluation() {
         evaluates_ = true;
@@ -56,6 +82,7 @@ class RecipeCasts final : public GemmCasts<float> {
     // Feeds this step's amaxes to the delayed scales. The order is that of ModelPlan::tensors; a tensor that was not
     // cast in this step has NaN.
     std::vector<TensorRecord> end_step();
+    std::vector<TensorRecord> records() const;  // of this step so far
 
     bool became_nonfinite(TensorId id) const { return state(id).nonfinite; }  // by the cast of this step
     const std::optional<TensorView>& watched() const { return view_; }        // of this step
@@ -78,6 +105,7 @@ class RecipeCasts final : public GemmCasts<float> {
     struct PowerSums {  // for the kurtosis
         double square = 0, fourth = 0, n = 0;
         void add(std::span<const float> values);
+        void add(const PowerSums& other) { square += other.square, fourth += other.fourth, n += other.n; }
         float kurtosis() const { return static_cast<float>(fourth / square * n / square); }
     };
     struct Side {  // one cast, for one GEMM or for both
@@ -102,6 +130,7 @@ class RecipeCasts final : public GemmCasts<float> {
         bool nonfinite = false;  // in this step
         // What the GEMMs read of a weight that is not cast again, by Along.
         std::array<Matrix<float>, 2> kept;
+        Gathered gathered;
         Side& side(Along along) { return sides[split && along == Along::rows ? 1 : 0]; }
         const Side& side(Along along) const { return sides[split && along == Along::rows ? 1 : 0]; }
         bool casted() const { return sides[0].casted || sides[1].casted; }
@@ -127,12 +156,15 @@ class RecipeCasts final : public GemmCasts<float> {
     QuantizeRequest request_of(TensorId id, Along along, const Matrix<float>& in) const;
     void cast_rowwise(TensorId id, const Matrix<float>& value);
     void note(TensorId id, Side& side, const Matrix<float>& value, const QuantizeResult& result);
-    void watch(TensorId id, const Side& side, const Matrix<float>& value);
+    void describe(Side& side, float scale) const;  // the record of side.stats
+    const Matrix<float>& read_gathered(TensorId id, Along along, const Matrix<float>& value);
+    void watch(TensorId id, const Side& side, const Matrix<float>& value, const Matrix<float>& cast);
 
     ModelPlan plan_;
     Recipe recipe_;
     std::uint64_t seed_;
     Accumulation accumulate_;
+    int first_micro_ = 0;
     int step_ = 0, micro_ = 0;
     bool evaluates_ = false, open_ = false;  // open: a step has begun and has not ended
     std::optional<TensorId> watched_;

@@ -288,6 +288,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
     set_accumulation(spec, options);
+    set_ranks(spec, options);
     // Names are checked before a file is read.
     const auto activation = parse_given(kActivations, "--activation", options.activation);
     const auto loss = parse_given(kLosses, "--loss", options.loss);
@@ -308,6 +309,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.warmup = in_range("--warmup", options.warmup.value_or(spec.warmup), 0, 1'000'000'000);
     check_fit(spec, task);
     check_accumulation(spec, options);
+    check_ranks(spec, options);
     return spec;
 }
 
@@ -364,10 +366,11 @@ std::string command_line(const TrainSpec& spec) {
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
     return fmt::format(
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
-        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}",
+        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}",
         fmt::join(arms, ","), task_text(spec), model_text(spec), spec.batch, spec.steps, shortest(spec.lr),
         to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
-        to_string(spec.loss), spec.seed, optimizer_text(spec), accumulation_text(spec));
+        to_string(spec.loss), spec.seed, optimizer_text(spec), accumulation_text(spec),
+        ranks_text(spec.ranks));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/nn/ranks/rank_options.h"
 #include "core/scaling/recipe.h"
 
 namespace fp8lab {
@@ -49,7 +50,7 @@ struct TrainSpec {
     std::vector<int> layers = {32, 64, 64, 1};  // d0, ..., dn: n linear layers
     Activation activation = Activation::tanh;
     LossKind loss = LossKind::mse;
-    int batch = 256, steps = 2000;  // batch: rows, or sequences
+    int batch = 256, steps = 2000;  // batch: rows, or sequences, of all ranks together
     double lr = 2e-3, weight_decay = 0;
     double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;  // AdamW
     double clip = 0;                                // largest norm of all gradients together; 0: any
@@ -59,6 +60,7 @@ struct TrainSpec {
     std::uint64_t seed = 1;
     StateType state = StateType::fp32;
     Accumulation accumulate;
+    Ranks ranks;
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
@@ -79,6 +81,8 @@ struct TrainOptions {
     std::uint64_t seed = 1;
     std::optional<int> accumulate;
     std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
+    std::optional<int> ranks;
+    std::string shard = {}, gather = {}, sum = {}, weight_scale = {}, act_amax = {}, bad = {};  // as before
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;
 };

@@ -10,6 +10,11 @@
 
 namespace fp8lab {
 
+std::string to_string(const NonFinite& cause) {
+    return fmt::format("{}{} became non-finite at step {}", cause.tensor,
+                       cause.rank ? fmt::format(" of rank {}", *cause.rank) : "", cause.step);
+}
+
 // The grammar of recipes knows the range of every option.
 void check_command(const TrainSpec& spec, const Command& command) {
     const auto arm = [&](int index) {

@@ -71,6 +71,10 @@ struct TensorRecord {           // one tensor in one step; NaN: not measured in 
     float saturated_casts = std::numeric_limits<float>::quiet_NaN();
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
+struct RankRecord {  // one rank in one step
+    double loss = 0;
+    std::optional<TensorRecord> watched = {};  // its cast of the watched tensor
+};
 struct StepRecord {
     int step = 0;         // 0-based
     double loss = 0;      // before this step's update
@@ -85,18 +89,41 @@ struct StepRecord {
     // 0 before they were rounded and are 0 now, per cent of all; and updates |w' - w|, the weight decay not counted, of
     // more than 10 lr, in a million. NaN: the step was left out, or the arm stopped in it.
     double v_zero_pct = std::numeric_limits<double>::quiet_NaN(), large_updates_ppm = v_zero_pct;
-    std::vector<TensorRecord> tensors;  // in the order of ModelPlan::tensors
+    // With several ranks, per cent: the largest distance of the weights that a rank reads from those that rank 0 reads, and
+    // the distance of the summed gradients of matrices from their sum in float64.
+    double rank_spread = std::numeric_limits<double>::quiet_NaN(), sum_error = rank_spread;
+    std::vector<RankRecord> ranks = {};  // with several
+    // In the order of ModelPlan::tensors. With several ranks of the casts of all; the scale is that of rank 0.
+    std::vector<TensorRecord> tensors;
 };
 struct NonFinite {
-    int step = 0;        // 0-based
-    std::string tensor;  // the first one that was not finite: "dy2", "loss", "w1"
+    int step = 0;                  // 0-based
+    std::string tensor;            // the first one that was not finite: "dy2", "loss", "w1"
+    std::optional<int> rank = {};  // with several ranks, where it began
 };
-struct TensorView {  // histograms of the watched tensor, before and after the cast
+std::string to_string(const NonFinite&);  // "x1 of rank 2 became non-finite at step 1000"
+struct TensorView {                       // histograms of the watched tensor, before and after the cast
     TensorId id;
     int step = 0;
     const FormatInfo* format = nullptr;  // nullptr: not cast
     float scale = 1;
     Log2Histogram before, after;  // of unscaled values; after: dequantised
+};
+// What a rank will read of the weights in the next step.
+struct RankWeight {
+    TensorId id;
+    float
+        amax = 0,
+        scale =
+            1;  // of the block that it owns (0: none); with which it casts that and, with WeightScale::own, reads
+    double off_pct = 0;  // distance of what it reads from the master weights, per cent of their norm
+};
+struct RankState {
+    // Of what it gathered of all matrices, in their order, and of the values that its GEMMs read, as FP32 in
+    // little-endian order. None: weights are not sharded.
+    std::optional<std::uint32_t> bytes_crc32 = {}, values_crc32 = {};
+    std::vector<RankWeight> weights = {};
+    bool finite = true;  // all its weights
 };
 struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only StepRecord::step_ms is measured
     double step_ms = 0, step_q1_ms = 0, step_q3_ms = 0;  // median and quartiles of the newest launches
@@ -129,6 +156,7 @@ struct ArmSnapshot {
     std::optional<TensorView> watched;
     std::vector<float> decision;  // spiral: kDecisionGrid^2 probabilities of class 1, rows from y=-1 up
     std::optional<Evaluation> evaluation;  // the newest
+    std::vector<RankState> ranks = {};     // with several
     Provenance provenance = Provenance::cpu_emulated;
     std::string emulated_because;  // why a GPU with FP8 tensor cores emulates this recipe; else empty
     std::optional<ArmCost> cost;

@@ -9,12 +9,11 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/formats/codec.h"
+#include "core/ranks/codes.h"
 
 namespace fp8lab {
 namespace {
@@ -22,31 +21,6 @@ namespace {
 template <class T>
 std::span<T> at(std::conditional_t<std::is_const_v<T>, const void*, void*> memory, std::size_t n) {
     return {static_cast<T*>(memory), n};
-}
-
-void read_codes(const FormatInfo& format, const void* codes, std::span<float> values) {
-    const std::size_t n = values.size();
-    switch (storage_bytes(format)) {
-        case 1:
-            return decode(format, at<const std::uint8_t>(codes, n), values);
-        case 2:
-            return decode(format, at<const std::uint16_t>(codes, n), values);
-        default:
-            std::memcpy(values.data(), codes, values.size_bytes());
-    }
-}
-
-void write_codes(const FormatInfo& format, std::span<const float> values, void* codes) {
-    const CastOptions options{.overflow = default_overflow(format)};
-    const std::size_t n = values.size();
-    switch (storage_bytes(format)) {
-        case 1:
-            return encode(format, values, at<std::uint8_t>(codes, n), options);
-        case 2:
-            return encode(format, values, at<std::uint16_t>(codes, n), options);
-        default:
-            std::memcpy(codes, values.data(), values.size_bytes());
-    }
 }
 
 class Local final : public Collective {
@@ -106,7 +80,8 @@ class Local final : public Collective {
         std::vector<float> total(n * present_.size());
         add_ranks(sum, views, total);
         for (std::size_t r = 0; r < present_.size(); ++r)
-            write_codes(sum.kept(), std::span(total).subspan(r * n, n), present_[r].out);
+            write_codes(sum.kept(), std::span(total).subspan(r * n, n),
+                        {.overflow = default_overflow(sum.kept())}, present_[r].out);
     }
 
     // The last caller computes, the others wait for it.

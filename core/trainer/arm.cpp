@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/nn/streams.h"
+#include "core/ranks/local.h"
 #include "core/threads/parallel.h"
 #include "core/trainer/decision.h"
 
@@ -35,9 +35,16 @@ std::vector<bool> read_by_gemms(const ModelPlan& plan) {
 Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
     : spec_(spec),
       model_(make_model(spec)),
-      casts_(recipe, plan(), spec.seed, spec.accumulate),
-      moments_(plan().parameters.size()),
-      sum_(spec.accumulate, read_by_gemms(plan())) {
+      rank_weights_(spec.ranks, plan()),
+      rank_gradients_(spec.ranks, plan()),
+      moments_(plan().parameters.size()) {
+    const auto count = static_cast<std::size_t>(spec.ranks.count);
+    for (std::size_t r = 0; r < count; ++r)
+        ranks_.push_back({.casts = RecipeCasts(recipe, plan(), spec.seed, spec.accumulate,
+                                               static_cast<int>(r) * spec.accumulate.micro_batches),
+                          .sum = GradientSum(spec.accumulate, read_by_gemms(plan())),
+                          .loss = {}});
+    if (several_ranks()) collective_ = make_local_collective(spec.ranks.count);
     for (std::size_t i = 0; i < moments_.size(); ++i)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);
@@ -46,14 +53,14 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
 }
 
 void Arm::set_recipe(const Recipe& recipe) {
-    const MasterWeights before = casts_.recipe().master;
-    casts_.set_recipe(recipe);
+    const MasterWeights before = casts().recipe().master;
+    change_casts([&](RecipeCasts& each) { each.set_recipe(recipe); });
     scaler_.set_recipe(recipe);
     if (before != recipe.master) use_storage_scales(scales_for_weights());
 }
 
 std::vector<float> Arm::scales_for_weights() const {
-    if (casts_.recipe().master != MasterWeights::none) return {};
+    if (casts().recipe().master != MasterWeights::none) return {};
     constexpr float kHeadroom = 4;  // a weight may grow to 4x its initial amax before it saturates
     const float limit = static_cast<float>(max_finite(storage_format()));
     std::vector<float> scales;
@@ -67,13 +74,15 @@ std::vector<float> Arm::scales_for_weights() const {
 void Arm::use_storage_scales(std::vector<float> scales) {
     storage_scales_ = std::move(scales);
     for (std::size_t i = 0; i < weights_.size(); ++i)
-        casts_.fix_scale(*plan().parameters[weights_[i]].operand,
-                         storage_scales_.empty() ? 0.0F : storage_scales_[i]);
+        change_casts([&](RecipeCasts& each) {
+            each.fix_scale(*plan().parameters[weights_[i]].operand,
+                           storage_scales_.empty() ? 0.0F : storage_scales_[i]);
+        });
     store_weights(Rounding::nearest, 0);
 }
 
 void Arm::store_weights(Rounding rounding, int step) {
-    if (auto how = moment_storage(casts_.recipe()).weights) {
+    if (auto how = moment_storage(casts().recipe()).weights) {
         how->rounding = rounding;
         for (const std::size_t i : weights_) store(how, value(i), spec_.seed, update_stream(i, step, 3));
     }
@@ -95,51 +104,87 @@ void Arm::store_weights(Rounding rounding, int step) {
 
 void Arm::compute_gradients(std::span<const MicroBatch> parts, int step, std::optional<TensorId> watched) {
     const auto start = std::chrono::steady_clock::now();
-    casts_.begin_step(step, watched);
-    loss_ = {};
-    bool finite = true;
-    for (std::size_t k = 0; k < parts.size() && finite; ++k) {
-        if (k > 0) casts_.begin_micro(static_cast<int>(k));
-        finite = compute_part(parts[k], 1 / static_cast<double>(parts.size()));
-        if (finite && parts.size() > 1) sum_.add(gradients(), k == 0);
+    watch_ = watched;
+    for (Rank& rank : ranks_) {
+        rank.casts.begin_step(step, &rank == &ranks_.front() ? watched : std::nullopt);
+        rank.loss = {};
+        rank.nonfinite.clear();
     }
-    if (finite && parts.size() > 1) sum_.mean(gradients());
+    gather_weights();
+    bool finite = true;
+    const auto micro_batches = static_cast<std::size_t>(spec_.accumulate.micro_batches);
+    for (std::size_t k = 0; k < micro_batches && finite; ++k) finite = compute_micro_batch(parts, k);
+    if (several_ranks())
+        reduce_gradients();
+    else if (finite && micro_batches > 1)
+        ranks_.front().sum.mean(gradients());
     gradients_ms_ = milliseconds_since(start);
 }
 
-bool Arm::compute_part(const MicroBatch& part, double share) {
+// One rank alone stops at a loss that is not finite. Several do not know of each other's losses: their gradients are
+// added, and the weights of all become what they become.
+bool Arm::compute_micro_batch(std::span<const MicroBatch> parts, std::size_t micro) {
+    const auto micro_batches = static_cast<std::size_t>(spec_.accumulate.micro_batches);
+    if (micro > 0) {
+        if (spec_.accumulate.amax == AmaxOf::each) reduce_amaxes();
+        for (Rank& rank : ranks_) rank.casts.begin_micro(static_cast<int>(micro));
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+        Rank& rank = ranks_[r];
+        const bool finite =
+            compute_part(rank, parts[r * micro_batches + micro], 1 / static_cast<double>(micro_batches));
+        if (!finite && !several_ranks()) return false;
+        if (!finite && rank.nonfinite.empty()) rank.nonfinite = first_nonfinite(rank, false);
+        if (micro_batches > 1) {
+            rank.sum.add(gradients(), micro == 0);
+        } else if (several_ranks()) {
+            rank.gradients.resize(moments_.size());
+            for (std::size_t i = 0; i < moments_.size(); ++i) {
+                const auto gradient = model_->parameters()[i].gradient;
+                rank.gradients[i].assign(gradient.begin(), gradient.end());
+            }
+        }
+    }
+    return true;
+}
+
+bool Arm::compute_part(Rank& rank, const MicroBatch& part, double share) {
     const LossValue value =
-        loss_and_gradient(spec_.loss, model_->forward(part.batch, casts_), part.batch, dy_);
+        loss_and_gradient(spec_.loss, model_->forward(part.batch, rank.casts), part.batch, dy_);
     // A part in which nothing is scored counts for nothing, and has no loss.
     if (part.weight > 0) {
         const double counts = static_cast<double>(part.weight) * share;
-        loss_.loss += value.loss * counts;
-        loss_.accuracy += value.accuracy * counts;
+        rank.loss.loss += value.loss * counts;
+        rank.loss.accuracy += value.accuracy * counts;
     }
     if (part.weight != 1)
         for (float& dy : dy_.values) dy *= part.weight;
     scaler_.scale(dy_.values);
-    if (!std::isfinite(loss_.loss)) return false;
-    model_->backward(dy_, casts_);
-    return true;
+    const bool finite = std::isfinite(rank.loss.loss);
+    if (finite || several_ranks()) model_->backward(dy_, rank.casts);
+    return finite;
 }
 
 void Arm::update(int step, double lr) {
     const auto start = std::chrono::steady_clock::now();
-    const bool loss_is_finite = std::isfinite(loss_.loss);
     const float loss_scale = scaler_.state().scale;
-    const bool skipped = loss_is_finite && !scaler_.unscale(gradients());
-    const bool alive = loss_is_finite && (skipped || apply_update(step - scaler_.state().skipped, step, lr));
-    if (!alive) stopped_ = NonFinite{step, first_nonfinite(loss_is_finite)};
-    StepRecord record{
-        .step = step, .loss = loss_.loss, .accuracy = loss_.accuracy, .tensors = casts_.end_step()};
+    StepRecord record = end_step(step);
+    const bool loss_is_finite = std::isfinite(record.loss), has_gradients = loss_is_finite || several_ranks();
+    const bool skipped = has_gradients && !scaler_.unscale(gradients());
+    const bool updated = has_gradients && (skipped || apply_update(step - scaler_.state().skipped, step, lr));
+    const bool alive = loss_is_finite && updated;
+    if (!alive) stopped_ = cause(step, loss_is_finite);
     if (scaler_.is_on()) record.loss_scale = loss_scale, record.skipped = scaler_.state().skipped;
-    if (spec_.accumulate.micro_batches > 1 && alive) record.accumulate_error_pct = sum_.error_pct();
-    if (has_narrow_moments(casts_.recipe()) && alive && !skipped)
+    if (spec_.accumulate.micro_batches > 1 && alive) {
+        Distance distance;
+        for (const Rank& rank : ranks_) distance += rank.sum.distance();
+        record.accumulate_error_pct = distance.error_pct();
+    }
+    if (has_narrow_moments(casts().recipe()) && alive && !skipped)
         record.v_zero_pct = v_zero_pct_, record.large_updates_ppm = large_updates_ppm_;
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
-    if (auto view = casts_.watched()) watched_ = std::move(view);
+    if (auto view = casts().watched()) watched_ = std::move(view);
     record.step_ms = gradients_ms_ + milliseconds_since(start);
     records_.push_back(std::move(record));
 }
@@ -160,13 +205,13 @@ bool Arm::apply_update(int updates, int step, double lr) {
         finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     if (finite) store_moments(how, step);
     model_->after_update();
-    store_weights(casts_.recipe().round_update, step);
+    store_weights(casts().recipe().round_update, step);
     return finite;
 }
 
 void Arm::store_moments(const OptimizerStep& how, int step) {
-    if (!has_narrow_moments(casts_.recipe())) return;
-    const MomentStorage storage = moment_storage(casts_.recipe());
+    if (!has_narrow_moments(casts().recipe())) return;
+    const MomentStorage storage = moment_storage(casts().recipe());
     constexpr double kLarge = 10;  // times the learning rate
     std::int64_t zeros = 0, large = 0;
     std::size_t n = 0;
@@ -181,12 +226,18 @@ void Arm::store_moments(const OptimizerStep& how, int step) {
     large_updates_ppm_ = 1e6 * static_cast<double>(large) / static_cast<double>(n);
 }
 
+NonFinite Arm::cause(int step, bool loss_is_finite) const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r)
+        if (!ranks_[r].nonfinite.empty()) return {step, ranks_[r].nonfinite, static_cast<int>(r)};
+    return {step, first_nonfinite(ranks_.front(), loss_is_finite), {}};
+}
+
 // Searches in the order of the computation: forward pass, loss, backward pass, then the updated parameters.
-std::string Arm::first_nonfinite(bool loss_is_finite) const {
+std::string Arm::first_nonfinite(const Rank& rank, bool loss_is_finite) const {
     const auto& tensors = plan().tensors;
     const auto bad = [&](std::size_t i) {
         const TensorId id{static_cast<std::uint16_t>(i)};
-        if (casts_.became_nonfinite(id)) return true;
+        if (rank.casts.became_nonfinite(id)) return true;
         // After the update the weights are those of the next step; what this step read is known from its cast.
         if (tensors[i].tensor == TensorClass::w && loss_is_finite) return false;
         return !all_finite(model_->values(id));
@@ -208,6 +259,7 @@ ArmSnapshot Arm::take() {
     snapshot.records = std::exchange(records_, {});
     snapshot.stopped = stopped_;
     snapshot.watched = watched_;
+    if (several_ranks()) snapshot.ranks = rank_states();
     snapshot.evaluation = evaluation_;
     if (spec_.task == TaskKind::spiral && !stopped_) snapshot.decision = decision_grid(*model_, spec_.loss);
     return snapshot;

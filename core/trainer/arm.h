@@ -1,4 +1,5 @@
-// One arm of a comparison: a model under one recipe with its own optimiser state.
+// One arm of a comparison: a model under one recipe with its own optimiser state. With several ranks (rank_options.h) it computes
+// them in turn, with one copy of the master weights and the moments.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,8 @@
 #include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
 #include "core/trainer/micro_batches.h"
+#include "core/trainer/ranks/rank_gradients.h"
+#include "core/trainer/ranks/rank_weights.h"
 
 namespace fp8lab {
 
@@ -26,14 +29,18 @@ class Arm {
 
     // A step has two halves. The first, forward, loss and backward, takes nearly all of its time and changes nothing
     // that lasts, so that it may be given up (core/threads/ask.h) and done again.
-    // Several micro-batches: loss, accuracy and gradients are their weighted means.
+    // Several micro-batches: loss, accuracy and gradients are their weighted means. `parts`: those of rank 0, then of rank 1, ...
     void compute_gradients(std::span<const MicroBatch> parts, int step, std::optional<TensorId> watched);
     // The second is done to its end. An arm whose loss or weights become non-finite stops; its last record has loss
     // NaN.
     void update(int step, double lr);
     const std::optional<NonFinite>& stopped() const { return stopped_; }
 
-    RecipeCasts& casts() { return casts_; }
+    // In every rank.
+    template <class Change>
+    void change_casts(const Change& change) {
+        for (Rank& rank : ranks_) change(rank.casts);
+    }
     void set_recipe(const Recipe& recipe);
     void align_channel(int token) { model_->align_channel(token); }
     // Computes held-out loss and a sample, if the task has them. It may be given up too; keep() makes it the newest.
@@ -52,10 +59,29 @@ class Arm {
     // `updates` before this one, which AdamW counts; less than `step` where steps were skipped.
     bool apply_update(int updates, int step, double lr);
     void store_moments(const OptimizerStep& how, int step);  // rounds what the recipe keeps in fewer bits
-    // Of one micro-batch; adds its share to `loss_`. Returns false where its loss is not finite.
-    bool compute_part(const MicroBatch& part, double share);
+    struct Rank {
+        RecipeCasts casts;
+        GradientSum sum;  // with several micro-batches
+        LossValue loss;   // of the first half
+        // With several ranks: the mean of its micro-batches, by parameter; and where it first found a value that is
+        // not finite.
+        std::vector<std::vector<float>> gradients = {};
+        std::string nonfinite = {};
+    };
+    // Of one micro-batch; adds its share to the rank's loss. Returns false where its loss is not finite.
+    bool compute_part(Rank& rank, const MicroBatch& part, double share);
+    bool compute_micro_batch(std::span<const MicroBatch> parts, std::size_t micro);  // of every rank
+    void gather_weights();
+    void reduce_amaxes();
+    void reduce_gradients();
+    StepRecord end_step(int step);  // of all ranks
+    std::vector<RankState> rank_states();
+    bool several_ranks() const { return ranks_.size() > 1; }
+    const RecipeCasts& casts() const { return ranks_.front().casts; }
+    std::vector<RecipeCasts*> all_casts();
+    std::vector<ScaleCheckpoint> delayed_scales(const RecipeCasts& casts) const;
     std::vector<std::span<float>> gradients() const;
-    bool stores_fp32() const { return casts_.recipe().master == MasterWeights::fp32; }
+    bool stores_fp32() const { return casts().recipe().master == MasterWeights::fp32; }
     // Of the E4M3 grids of the present weights, one per GEMM weight; empty: they have none.
     std::vector<float> scales_for_weights() const;
     void use_storage_scales(std::vector<float> scales);  // and rounds the weights; empty: no grid
@@ -64,20 +90,23 @@ class Arm {
     std::uint64_t update_stream(std::size_t parameter, int step, unsigned what) const {
         return stream(Draw::update, plan().ordinal(*plan().parameters[parameter].operand), step, what);
     }
-    std::string first_nonfinite(bool loss_is_finite) const;
+    NonFinite cause(int step, bool loss_is_finite) const;
+    std::string first_nonfinite(const Rank& rank, bool loss_is_finite) const;
     const ModelPlan& plan() const { return model_->plan(); }
     std::span<float> value(std::size_t parameter) const { return model_->parameters()[parameter].value; }
 
     const TrainSpec& spec_;
     std::unique_ptr<Model<float>> model_;
-    RecipeCasts casts_;
+    std::unique_ptr<Collective> collective_;  // of several ranks
+    std::vector<Rank> ranks_;
+    RankWeights rank_weights_;
+    RankGradients rank_gradients_;
     std::vector<Moments> moments_;       // one per parameter
     std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
     Matrix<float> dy_;
     LossScaler scaler_;
-    GradientSum sum_;                                // with several micro-batches
-    LossValue loss_;                                 // of the first half
+    std::optional<TensorId> watch_;                  // of this step
     double v_zero_pct_ = 0, large_updates_ppm_ = 0;  // StepRecord: of the newest update
     double gradients_ms_ = 0;
     std::vector<StepRecord> records_;

@@ -16,6 +16,9 @@
 namespace fp8lab {
 namespace {
 
+// What stands before the names of a rank's scaling state.
+std::string of_rank(std::optional<int> rank) { return rank ? fmt::format("rank{}/", *rank) : ""; }
+
 std::string scale_name(const ModelPlan& plan, TensorId id, std::optional<Gemm> gemm) {
     const std::string& name = plan.tensor(id).name;
     return gemm ? fmt::format("{}.{}", name, to_string(*gemm)) : name;
@@ -75,16 +78,18 @@ class Source {
             throw input_error(where_, "tensor '" + name + "' is not one finite number of at least 0");
         return values[0];
     }
-    std::optional<ScaleCheckpoint> delayed(TensorId id, const std::string& name) const {
+    std::optional<ScaleCheckpoint> delayed(TensorId id, const std::string& name,
+                                           const std::string& rank) const {
         constexpr float kLongestRun = 1e9F;  // steps
-        const auto scale = scalar("scale." + name), age = scalar("scale_age." + name);
-        const SafeTensorInfo* history = find("history." + name);
+        const auto scale = scalar(rank + "scale." + name), age = scalar(rank + "scale_age." + name);
+        const SafeTensorInfo* history = find(rank + "history." + name);
         if (!scale || !age || !history || count(*history) == 0) return std::nullopt;
         if (count(*history) > kLongestHistory)
-            throw input_error(
-                where_, fmt::format("tensor 'history.{}' has more than {} values", name, kLongestHistory));
+            throw input_error(where_, fmt::format("tensor '{}history.{}' has more than {} values", rank, name,
+                                                  kLongestHistory));
         return ScaleCheckpoint{
-            id, *scale, static_cast<int>(std::min(*age, kLongestRun)), read_safetensor(file_, *history), {}};
+            id, *scale, static_cast<int>(std::min(*age, kLongestRun)), read_safetensor(file_, *history),
+            {}, {}};
     }
 
     std::optional<LossScalerState> loss_scaler() const {
@@ -209,9 +214,10 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
     }
     for (const ScaleCheckpoint& s : arm.scales) {
         const std::string name = scale_name(plan, s.id, s.gemm);
-        put("scale." + name, {1}, {s.scale});
-        put("scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
-        put("history." + name, {s.history.size()}, s.history);
+        const std::string rank = of_rank(s.rank);
+        put(rank + "scale." + name, {1}, {s.scale});
+        put(rank + "scale_age." + name, {1}, {static_cast<float>(s.scale_age)});
+        put(rank + "history." + name, {s.history.size()}, s.history);
     }
     for (KeptCheckpoint& k : arm.kept)
         put(kept_name(plan, k.id, k.gemm), shape_of_weight(plan, k.id), std::move(k.values));
@@ -221,6 +227,34 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
 }
 
 namespace {
+
+// The delayed scales that stand under `rank`.
+std::vector<ScaleCheckpoint> scales_of(const Source& source, const ModelPlan& plan, std::optional<int> rank) {
+    std::vector<ScaleCheckpoint> out;
+    for (const std::optional<Gemm> gemm : {std::optional<Gemm>{}, std::optional(Gemm::fprop),
+                                           std::optional(Gemm::dgrad), std::optional(Gemm::wgrad)})
+        for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
+            if (auto scale = source.delayed({i}, scale_name(plan, {i}, gemm), of_rank(rank))) {
+                scale->gemm = gemm;
+                out.push_back(std::move(*scale));
+            }
+    return out;
+}
+
+// For as many ranks as go on, whatever number has saved them.
+std::vector<ScaleCheckpoint> read_scales(const Source& source, const ModelPlan& plan, int ranks) {
+    std::vector<ScaleCheckpoint> common = scales_of(source, plan, {}), out;
+    if (common.empty()) common = scales_of(source, plan, 0);
+    if (ranks == 1) return common;
+    for (int rank = 0; rank < ranks; ++rank) {
+        std::vector<ScaleCheckpoint> own = scales_of(source, plan, rank);
+        for (ScaleCheckpoint& scale : own.empty() ? std::vector(common) : std::move(own)) {
+            scale.rank = rank;
+            out.push_back(std::move(scale));
+        }
+    }
+    return out;
+}
 
 struct ReadArm {
     ArmCheckpoint checkpoint;
@@ -243,13 +277,7 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
         if (operand) parameter.storage_scale = source.scalar("storage_scale." + name);
         arm.parameters.push_back(std::move(parameter));
     }
-    for (const std::optional<Gemm> gemm : {std::optional<Gemm>{}, std::optional(Gemm::fprop),
-                                           std::optional(Gemm::dgrad), std::optional(Gemm::wgrad)})
-        for (std::uint16_t i = 0; i < plan.tensors.size(); ++i)
-            if (auto scale = source.delayed({i}, scale_name(plan, {i}, gemm))) {
-                scale->gemm = gemm;
-                arm.scales.push_back(std::move(*scale));
-            }
+    arm.scales = read_scales(source, plan, spec.ranks.count);
     for (const ParameterSpec& p : plan.parameters)
         for (const Gemm gemm : {Gemm::fprop, Gemm::dgrad})
             if (p.operand && source.find(kept_name(plan, *p.operand, gemm))) {

@@ -3,7 +3,8 @@
 //
 // Tensors in the file, by the names of the ModelPlan: w1 b1 (parameters), m.w1 v.w1 m.b1 v.b1 (moments), scale.x1
 // scale_age.x1 history.x1 (delayed scaling, slot 0 first; scale.x1.fprop ... where the GEMMs have casts of their own, which a
-// key without GEMM fills both), storage_scale.w1 (master=none), cast.w1.fprop cast.w1.dgrad (what GEMMs read with WeightCache::stale), loss_scale (3: the scale, steps since it changed, steps skipped). Metadata: format "fp8lab-checkpoint-1",
+// key without GEMM fills both), storage_scale.w1 (master=none), cast.w1.fprop cast.w1.dgrad (what GEMMs read with WeightCache::stale), loss_scale (3: the scale, steps since it changed, steps skipped). Of several ranks each has delayed scales of its own: rank0/scale.x1, ...;
+// a rank without takes those without a rank, or those of rank 0, so that any number of ranks can resume. Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
 #pragma once
 
@@ -32,6 +33,7 @@ struct ScaleCheckpoint {
     int scale_age = 0;
     std::vector<float> history;     // slot 0 first
     std::optional<Gemm> gemm = {};  // none: of all GEMMs that read the tensor
+    std::optional<int> rank = {};   // of several ranks
 };
 struct KeptCheckpoint {  // a cast of a weight that is not done again
     TensorId id;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/files/memory.h"
@@ -45,6 +47,7 @@ class CpuTrainer final : public Trainer {
     void apply(const Command& command);
     void poison(float factor);
     std::span<const MicroBatch> cut();
+    void spoil(const BadRank& bad);
     // work(index) of those that have not stopped. Arms share nothing that they write to; where they keep every thread
     // busy, each has a thread of its own, and the loops inside a step are not split.
     template <class Work>
@@ -78,17 +81,24 @@ const Arm& CpuTrainer::arm(int index) const {
 }
 
 void CpuTrainer::apply(const Command& command) {
-    std::visit(Overloaded{[&](const SetHistory& c) { arm(c.arm).casts().set_history(c.history); },
-                          [&](const SetMargin& c) { arm(c.arm).casts().set_margin(c.margin); },
-                          [&](const SetAlgo& c) { arm(c.arm).casts().set_algo(c.algo); },
-                          [&](const SetRecipe& c) { arm(c.arm).set_recipe(c.recipe); },
-                          [&](const SetLearningRate& c) { spec_.lr = c.lr; },
-                          [&](const PoisonBatch& c) { poison_ = c.factor; },
-                          [&](const AlignChannel&) {
-                              for (Arm& each : arms_) each.align_channel(task_->rarest());
-                          },
-                          [&](const Watch& c) { watched_ = c.tensor; }},
-               command);
+    std::visit(
+        Overloaded{[&](const SetHistory& c) {
+                       arm(c.arm).change_casts([&](RecipeCasts& casts) { casts.set_history(c.history); });
+                   },
+                   [&](const SetMargin& c) {
+                       arm(c.arm).change_casts([&](RecipeCasts& casts) { casts.set_margin(c.margin); });
+                   },
+                   [&](const SetAlgo& c) {
+                       arm(c.arm).change_casts([&](RecipeCasts& casts) { casts.set_algo(c.algo); });
+                   },
+                   [&](const SetRecipe& c) { arm(c.arm).set_recipe(c.recipe); },
+                   [&](const SetLearningRate& c) { spec_.lr = c.lr; },
+                   [&](const PoisonBatch& c) { poison_ = c.factor; },
+                   [&](const AlignChannel&) {
+                       for (Arm& each : arms_) each.align_channel(task_->rarest());
+                   },
+                   [&](const Watch& c) { watched_ = c.tensor; }},
+        command);
 }
 
 void CpuTrainer::poison(float factor) {
@@ -99,9 +109,25 @@ void CpuTrainer::poison(float factor) {
     }
 }
 
+// What one rank reads in a bad step (BadRank).
+void CpuTrainer::spoil(const BadRank& bad) {
+    const auto count = static_cast<std::size_t>(spec_.accumulate.micro_batches);
+    const auto parts = std::span(parts_).subspan(static_cast<std::size_t>(bad.rank) * count, count);
+    const auto factor = static_cast<float>(bad.factor);
+    for (MicroBatch& part : parts)
+        if (auto* tokens = std::get_if<TokenBatch>(&part.batch))
+            tokens->factor *= factor;
+        else if (!std::isnan(factor))
+            for (float& x : std::get<DenseBatch>(part.batch).x.values) x *= factor;
+        else if (&part == parts.data())
+            std::get<DenseBatch>(part.batch).x.values.front() = factor;
+}
+
 std::span<const MicroBatch> CpuTrainer::cut() {
-    if (spec_.accumulate.micro_batches == 1) return {&whole_, 1};
-    cut_batch(whole_.batch, spec_.accumulate.micro_batches, parts_);
+    const int parts = spec_.ranks.count * spec_.accumulate.micro_batches;
+    if (parts == 1) return {&whole_, 1};
+    cut_batch(whole_.batch, parts, parts_);
+    if (spec_.ranks.bad && spec_.ranks.bad->step == steps_done_) spoil(*spec_.ranks.bad);
     return parts_;
 }
 

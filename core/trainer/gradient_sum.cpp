@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "core/formats/codec.h"
 #include "core/threads/parallel.h"
@@ -55,17 +54,12 @@ void GradientSum::mean(std::span<const std::span<float>> gradients) const {
             gradients[i][j] = sums_[i].values[j] / static_cast<float>(micro_batches_);
 }
 
-double GradientSum::error_pct() const {
-    double error = 0, size = 0;
-    for (std::size_t i = 0; i < sums_.size(); ++i) {
-        const Sum& sum = sums_[i];
-        for (std::size_t j = 0; rounded_[i] && j < sum.exact.size(); ++j) {
-            const double off = static_cast<double>(sum.values[j]) - sum.exact[j];
-            error += off * off;
-            size += sum.exact[j] * sum.exact[j];
-        }
-    }
-    return size > 0 ? 100 * std::sqrt(error / size) : std::numeric_limits<double>::quiet_NaN();
+Distance GradientSum::distance() const {
+    Distance out;
+    for (std::size_t i = 0; i < sums_.size(); ++i)
+        for (std::size_t j = 0; rounded_[i] && j < sums_[i].exact.size(); ++j)
+            out.add(static_cast<double>(sums_[i].values[j]), sums_[i].exact[j]);
+    return out;
 }
 
 }  // namespace fp8lab

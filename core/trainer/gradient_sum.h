@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/nn/train_spec.h"
+#include "core/ranks/sums.h"
 
 namespace fp8lab {
 
@@ -23,7 +24,8 @@ class GradientSum {
     void mean(std::span<const std::span<float>> gradients) const;
     // ||sum - exact|| / ||exact|| over those in that format, in per cent; exact: the same gradients added in float64. NaN where
     // that is 0.
-    double error_pct() const;
+    double error_pct() const { return distance().error_pct(); }
+    Distance distance() const;
 
   private:
     struct Sum {

@@ -252,8 +252,8 @@ class TrainingRun::Worker {
             const auto& stopped = trainer_->stopped(static_cast<int>(arm));
             if (!stopped || reported_[arm]) continue;
             reported_[arm] = true;
-            message += fmt::format("{}{}: {} became non-finite at step {}", message.empty() ? "" : "; ",
-                                   trainer_->spec().arms[arm].name, stopped->tensor, stopped->step);
+            message += fmt::format("{}{}: {}", message.empty() ? "" : "; ", trainer_->spec().arms[arm].name,
+                                   to_string(*stopped));
         }
         return message;
     }

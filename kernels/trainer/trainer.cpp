@@ -170,6 +170,8 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
       preparation_(preparation),
       tokens_(find_model(spec.model).tokens) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
+    if (spec.ranks.count > 1)
+        throw Error(ErrorKind::backend, "--ranks", "virtual ranks are computed on the CPU: --backend cpu");
     refuse_accumulation(spec);
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");

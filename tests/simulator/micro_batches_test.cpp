@@ -43,6 +43,12 @@ std::string refusal(const TrainSpec& spec) {
 
 }  // namespace
 
+TEST_CASE("virtual ranks are refused by a GPU") {
+    TrainSpec spec = reference("delayed", 6);
+    spec.ranks.count = 2;
+    CHECK(refusal(spec) == "--ranks: virtual ranks are computed on the CPU: --backend cpu");
+}
+
 TEST_CASE("the steps of micro-batches on the GPU are the CPU's") {
     for (const std::string recipe :
          {"fp32", "bf16", "delayed", "current", "rowwise", "block128", "nvfp4-te", "mxfp8",

@@ -116,8 +116,7 @@ void refuse_nan(const TrainReport& report) {
     for (const ArmSummary& arm : report.summaries())
         if (arm.stopped)
             throw Error(ErrorKind::failed, "train",
-                        fmt::format("{}: {} became non-finite at step {}", arm.recipe, arm.stopped->tensor,
-                                    arm.stopped->step));
+                        fmt::format("{}: {}", arm.recipe, to_string(*arm.stopped)));
 }
 
 void train_arms(TrainArguments options) {

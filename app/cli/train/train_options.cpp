@@ -9,6 +9,27 @@
 #include "core/nn/streams.h"
 
 namespace fp8lab::cli {
+namespace {
+
+void add_rank_options(CLI::App& verb, TrainOptions& train) {
+    verb.add_option("--ranks", train.ranks,
+                    "virtual data-parallel ranks on the CPU, each with a part of the batch; 1")
+        ->check(whole("--ranks", 1, kMostRanks));
+    verb.add_option("--shard", train.shard,
+                    "who updates the weights: every rank (none), or each its rows (zero1); none");
+    verb.add_option("--gather", train.gather, "what weights are sent in with zero1: bf16 or e4m3; bf16");
+    verb.add_option("--sum", train.sum,
+                    "gradients of all ranks: fp32, bf16, bf16-tree, e4m3, e5m2 or e4m3-wire; bf16");
+    verb.add_option("--wscale", train.weight_scale,
+                    "scale of weights sent in e4m3: reduced, shard (one for each owner, sent too) or own "
+                    "(each reader's, a fault); reduced");
+    verb.add_option("--act-amax", train.act_amax,
+                    "amaxes of x and dy for delayed scaling: reduced over the ranks, or local; reduced");
+    verb.add_option("--bad", train.bad,
+                    "RANK:nan:STEP or RANK:xFACTOR:STEP: a bad batch of one rank in one step");
+}
+
+}  // namespace
 
 TrainSpec TrainFlags::spec() const {
     TrainOptions options = train;
@@ -61,6 +82,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
                     "when weights are cast: once a step, in each micro-batch, or never again (stale); once");
     verb.add_option("--amax-of", train.amax_of,
                     "of the micro-batches, for delayed scaling: max, last, or each of them; max");
+    add_rank_options(verb, train);
     verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->check(whole("--history", 1, 4096))
         ->capture_default_str();

@@ -74,7 +74,7 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
 
 // The columns of a CSV that only some runs have.
 struct MoreColumns {
-    bool kurtosis = false, micro_batches = false, loss_scale = false, moments = false;
+    bool kurtosis = false, micro_batches = false, loss_scale = false, moments = false, ranks = false;
     std::vector<std::size_t>
         second_casts;  // tensors of which an arm casts each GEMM's operand in its own way
 };
@@ -83,6 +83,7 @@ MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
     MoreColumns out{.kurtosis = plan.gated, .second_casts = {}};
     out.micro_batches = spec.accumulate.micro_batches > 1;
     out.loss_scale = std::ranges::any_of(spec.arms, [](const Recipe& r) { return r.loss_scale > 0; });
+    out.ranks = spec.ranks.count > 1;
     out.moments = std::ranges::any_of(spec.arms, has_narrow_moments);
     for (std::size_t i = 0; i < plan.tensors.size(); ++i) {
         const TensorClass tensor = plan.tensors[i].tensor;
@@ -117,6 +118,7 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
         out +=
             record.loss_scale > 0 ? fmt::format(",{},{}", shortest(record.loss_scale), record.skipped) : ",,";
     if (more.moments) out += "," + cell(record.v_zero_pct) + "," + cell(record.large_updates_ppm);
+    if (more.ranks) out += "," + cell(record.rank_spread) + "," + cell(record.sum_error);
     out += '\n';
 }
 
@@ -151,6 +153,23 @@ std::optional<KnownLosses> known_losses(const TrainSpec& spec) {
     return KnownLosses{language.entropy(), language.entropy_rate()};
 }
 
+// What each rank has gathered; without sharding only whether its weights are finite.
+nlohmann::json ranks_json(const std::vector<RankState>& ranks) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const RankState& rank : ranks) {
+        nlohmann::json entry = {{"finite", rank.finite}};
+        if (rank.bytes_crc32) entry["bytes_crc32"] = fmt::format("{:08x}", *rank.bytes_crc32);
+        if (rank.values_crc32) entry["values_crc32"] = fmt::format("{:08x}", *rank.values_crc32);
+        for (const RankWeight& weight : rank.weights) {
+            entry["amax"].push_back(number_or_null(static_cast<double>(weight.amax)));
+            entry["scale"].push_back(number_or_null(static_cast<double>(weight.scale)));
+            entry["off_pct"].push_back(number_or_null(weight.off_pct));
+        }
+        out.push_back(std::move(entry));
+    }
+    return out;
+}
+
 std::string in_brackets(const std::string& reason) { return reason.empty() ? "" : " (" + reason + ")"; }
 
 }  // namespace
@@ -167,6 +186,8 @@ void TrainReport::add(Snapshot snapshot) {
         arms_[i].provenance = snapshot.arms[i].provenance;
         arms_[i].emulated_because = snapshot.arms[i].emulated_because;
         if (snapshot.arms[i].cost) arms_[i].cost = snapshot.arms[i].cost;
+        for (StepRecord& record : arms_[i].records) record.ranks.clear();  // no column has them
+        arms_[i].ranks = std::move(snapshot.arms[i].ranks);
         if (snapshot.arms[i].evaluation) arms_[i].evaluation = snapshot.arms[i].evaluation;
     }
 }
@@ -193,6 +214,7 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.emulated_because = arms_[i].emulated_because;
         summary.median_step_ms = summary.cost ? summary.cost->step_ms : median_ms(records);
         summary.stopped = arms_[i].stopped;
+        summary.ranks = arms_[i].ranks;
         summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
         find_worst_underflow(records, plan, summary);
         all.push_back(std::move(summary));
@@ -223,6 +245,7 @@ std::string TrainReport::csv() const {
         if (more.micro_batches) out += ",saturated_casts_" + tensor.name;
     if (more.loss_scale) out += ",loss_scale,skipped";
     if (more.moments) out += ",v_zero_pct,large_updates_ppm";
+    if (more.ranks) out += ",rank_spread,sum_error";
     out += '\n';
     // Arms side by side, step by step; a stopped arm has fewer rows. Every arm starts at the same step.
     std::size_t longest = 0;
@@ -280,6 +303,8 @@ nlohmann::json TrainReport::json() const {
         }
         if (arm.stopped)
             entry["first_nonfinite"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
+        if (arm.stopped && arm.stopped->rank) entry["first_nonfinite"]["rank"] = *arm.stopped->rank;
+        if (!arm.ranks.empty()) entry["ranks"] = ranks_json(arm.ranks);
         out["arms"].push_back(std::move(entry));
     }
     return out;
@@ -306,8 +331,7 @@ std::string TrainReport::table() const {
                            percent(arm.lost_energy_pct), format_number(arm.median_step_ms));
         if (!all_as_the_device())
             out += fmt::format("  {}{}", to_string(arm.provenance), in_brackets(arm.emulated_because));
-        if (arm.stopped)
-            out += fmt::format("  {} became non-finite at step {}", arm.stopped->tensor, arm.stopped->step);
+        if (arm.stopped) out += "  " + to_string(*arm.stopped);
         out += '\n';
     }
     for (const ArmSummary& arm : all)

@@ -29,6 +29,7 @@ struct ArmSummary {
     double worst_underflow_pct = 0;
     double lost_l1_pct = 0, lost_energy_pct = 0;  // of that tensor, means over the run as well
     std::optional<NonFinite> stopped;
+    std::vector<RankState> ranks;  // with several: of the newest weights
 };
 inline constexpr int kTailSteps = 100;
 
@@ -53,6 +54,7 @@ class TrainReport {
         std::string emulated_because;
         std::optional<ArmCost> cost;
         std::optional<Evaluation> evaluation;  // the newest
+        std::vector<RankState> ranks;
     };
     bool all_as_the_device() const;  // as to provenance
     const TrainSpec& spec_;

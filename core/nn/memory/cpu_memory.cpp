@@ -1,6 +1,7 @@
 #include "core/nn/memory/cpu_memory.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/nn/model.h"
@@ -89,6 +90,13 @@ bool reads(const TrainSpec& spec, std::uint16_t tensor, TensorClass of, Along al
            (along == Along::cols) == (of == TensorClass::w);
 }
 
+// Whether ranks get the cast of a weight instead of casting it.
+bool sends_casts(const TrainSpec& spec, const ModelPlan& plan, TensorId id, const Recipe& here) {
+    const auto weight = std::ranges::find(plan.parameters, std::optional(id), &ParameterSpec::operand);
+    return spec.ranks.sharded() && weight != plan.parameters.end() && plan.only_gemms_read(*weight) &&
+           is_element(sent_format(spec.ranks, here));
+}
+
 // A tensor that the recipe casts has its cast beside it: one for both GEMMs, or one for each where they are different ones.
 // What is rotated before, one at a time.
 double cast_bytes(const TrainSpec& spec, const ModelPlan& plan, const Held& held, const Recipe& recipe) {
@@ -97,6 +105,7 @@ double cast_bytes(const TrainSpec& spec, const ModelPlan& plan, const Held& held
         const Recipe here = plan.recipe_of(recipe, {i});
         const TensorClass tensor = plan.tensors[i].tensor;
         const bool split = is_split(here, tensor);
+        if (sends_casts(spec, plan, {i}, here)) continue;
         for (const Along along : {Along::cols, Along::rows}) {
             if (split ? !reads(spec, i, tensor, along) : along == Along::rows) continue;
             const SideCast cast = side_cast(here, tensor, along);
@@ -118,10 +127,27 @@ double accumulation_bytes(const TrainSpec& spec, const ModelPlan& plan, const He
     for (std::uint16_t i = 0; i < plan.tensors.size(); ++i) {
         if (plan.tensors[i].tensor != TensorClass::w) continue;
         const Recipe here = plan.recipe_of(recipe, {i});
+        if (sends_casts(spec, plan, {i}, here)) continue;
         for (const Along along : {Along::cols, Along::rows})
             if (reads(spec, i, TensorClass::w, along) &&
                 is_element(*side_cast(here, TensorClass::w, along).plan.format))
                 bytes += kFloat * held.operands[i];
+    }
+    return bytes;
+}
+
+// The gradients of each of several ranks, and what it has gathered of the weights: codes, and their values, which all share
+// unless each divides by a scale of its own.
+double rank_bytes(const TrainSpec& spec, const ModelPlan& plan, const Recipe& recipe) {
+    const double count = spec.ranks.count;
+    if (spec.ranks.count == 1) return 0;
+    double bytes = count * kFloat * parameter_elements(spec);
+    for (const ParameterSpec& p : plan.parameters) {
+        if (!spec.ranks.sharded() || !plan.only_gemms_read(p)) continue;
+        const FormatInfo& sent = sent_format(spec.ranks, plan.recipe_of(recipe, *p.operand));
+        const bool own = is_element(sent) && spec.ranks.weight_scale == WeightScale::own;
+        bytes +=
+            static_cast<double>(p.elements()) * (count * storage_bytes(sent) + (own ? count : 1) * kFloat);
     }
     return bytes;
 }
@@ -137,7 +163,7 @@ double cpu_training_bytes(const TrainSpec& spec) {
     const ModelPlan plan = model_plan(spec);
     const bool tokens = spec.model != "mlp";
     // Data that are not trained on come in batches of their own size.
-    const int parts = spec.accumulate.micro_batches;
+    const int ranks = spec.ranks.count, parts = ranks * spec.accumulate.micro_batches;
     const double trained = rows_of(spec, spec.batch / parts),
                  rows = tokens ? std::max(trained, rows_of(spec, static_cast<double>(kHeldOutSequences)))
                                : trained;
@@ -148,8 +174,10 @@ double cpu_training_bytes(const TrainSpec& spec) {
     if (spec.task == TaskKind::noise)
         bytes += kFloat * spec.batch * (spec.layers.front() + spec.layers.back());
     for (const Recipe& recipe : spec.arms)
-        bytes += state_bytes(spec) + kFloat * (held.forward + held.backward) +
-                 cast_bytes(spec, plan, held, recipe) + accumulation_bytes(spec, plan, held, recipe);
+        bytes +=
+            state_bytes(spec) + kFloat * (held.forward + held.backward) +
+            ranks * (cast_bytes(spec, plan, held, recipe) + accumulation_bytes(spec, plan, held, recipe)) +
+            rank_bytes(spec, plan, recipe);
     return bytes;
 }
 

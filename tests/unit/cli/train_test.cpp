@@ -92,6 +92,47 @@ TEST_CASE("micro-batches add their columns behind those of all runs, and a resum
     }
 }
 
+TEST_CASE("ranks add two columns behind all others, and the summary has what each rank reads") {
+    const std::string arms =
+        "--recipe delayed,bf16:m=bf16 --ranks 4 --shard zero1 --gather e4m3 --wscale own ";
+    const Finished run = fp8lab(kSmall + arms + "--csv -");
+    REQUIRE(run.code == 0);
+    CHECK(run.out.find(" --ranks 4 --shard zero1 --gather e4m3 --wscale own\n") != std::string::npos);
+    const auto rows = rows_of(run.out);
+    REQUIRE(rows.front().size() > 4);
+    CHECK(std::vector(rows.front().end() - 4, rows.front().end()) ==
+          std::vector<std::string>{"v_zero_pct", "large_updates_ppm", "rank_spread", "sum_error"});
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        REQUIRE(rows[i].size() == rows.front().size());
+        // The first scales are 1 in every rank.
+        CHECK((std::stod(*(rows[i].end() - 2)) > 1) == (rows[i][1] == "delayed" && rows[i][0] != "0"));
+        CHECK(std::stod(rows[i].back()) > 0.01);  // BF16 has 8 bits of precision
+        CHECK(std::stod(rows[i].back()) < 1);
+    }
+    const json ranks = parsed(fp8lab(kSmall + arms + "--json -").out)["arms"][0]["ranks"];
+    REQUIRE(ranks.size() == 4);
+    for (const json& rank : ranks) {
+        CHECK(rank["bytes_crc32"] == ranks[0]["bytes_crc32"]);
+        CHECK(rank["finite"] == true);
+        CHECK(rank["scale"].size() == 2);
+    }
+    CHECK(ranks[1]["values_crc32"] != ranks[0]["values_crc32"]);
+    const json stopped =
+        parsed(fp8lab(kSmall + "--recipe bf16 --ranks 4 --bad 2:nan:1 --json -").out)["arms"][0];
+    CHECK(stopped["first_nonfinite"] == json{{"step", 1}, {"tensor", "x1"}, {"rank", 2}});
+    CHECK(stopped["ranks"][0]["finite"] == false);
+}
+
+TEST_CASE("what train refuses of ranks is one line and exit code 2") {
+    check_refused(kSmall + "--ranks 5", 2, "--ranks: 5 ranks do not divide a batch of 32");
+    check_refused(kSmall + "--ranks 0", 2, "--ranks");
+    check_refused(kSmall + "--ranks many", 2, "--ranks");
+    check_refused(kSmall + "--ranks 4 --sum fp8", 2, "--sum: unknown sum 'fp8'");
+    check_refused(kSmall + "--ranks 4 --shard zero1 --wscale own", 2, "--wscale: own has no effect");
+    check_refused(kSmall + "--ranks 4 --bad 4:nan:1", 2, "--bad: rank 4 is not in 0..3");
+    check_refused(kSmall + "--sum bf16", 2, "--sum: bf16 has no effect with --ranks 1");
+}
+
 TEST_CASE("moments in fewer bits add their columns behind all others, empty for arms without") {
     const std::string arms = "--recipe fp32,delayed:loss_scale=8,bf16:m=bf16:v=fp16,bf16:m=e4m3 --csv -";
     const auto rows = rows_of(fp8lab(kSmall + arms).out);

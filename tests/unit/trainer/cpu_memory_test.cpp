@@ -69,7 +69,17 @@ TEST_CASE("the plan of a training on the CPU is what its trainer holds, within a
         spec.accumulate.micro_batches = parts;
         return spec;
     };
-    for (const TrainSpec& spec : {mlp("bf16"), cut(mlp("bf16,mxfp8"), 7), cut(transformer("delayed", 32), 2),
+    const auto ranked = [](TrainSpec spec, int ranks, const Ranks& how = {}) {
+        spec.ranks = how;
+        spec.ranks.count = ranks;
+        return spec;
+    };
+    const Ranks sends_e4m3{.shard = Shard::zero1, .gather = Gather::e4m3},
+        own{.shard = Shard::zero1, .gather = Gather::e4m3, .weight_scale = WeightScale::own};
+    for (const TrainSpec& spec : {ranked(mlp("bf16,mxfp8"), 7), ranked(mlp("current,bf16"), 3, sends_e4m3),
+                                  ranked(cut(mlp("delayed"), 2), 7, own),
+                                  ranked(transformer("delayed", 32), 4, {.shard = Shard::zero1}), mlp("bf16"),
+                                  cut(mlp("bf16,mxfp8"), 7), cut(transformer("delayed", 32), 2),
                                   mlp("fp32,delayed,mxfp8"), mlp("nvfp4-te"),
                                   // A second cast of w and of dy, of x and dy, of all three.
                                   mlp("current:dgrad_in=bf16"), mlp("current:wgrad_in=bf16"),
