@@ -104,6 +104,7 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
         return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
     };
     return engine != Engine::emulated && spec.accumulate.micro_batches == 1 && recipe.loss_scale == 0 &&
+           !has_narrow_moments(recipe) && recipe.master != MasterWeights::bf16 &&
            gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) && fits(TensorClass::dy) &&
            padded(batch) <= kMostFusedBatch;
 }

@@ -45,6 +45,8 @@ bool shares_memory(const TrainSpec& spec);               // large models of toke
 bool rotates_back_in_place(Engine engine, const Recipe& of_qkv, int tokens);
 // Small batches: the weight gradient is a part of the optimiser's kernel and is not stored.
 bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch);
+// Whether the weights that GEMMs read are kept in BF16 themselves: in an emulated arm BF16 numbers are in FP32.
+bool keeps_bf16_weights(const TrainSpec& spec, const Recipe& recipe, Engine engine);
 // What a cast of an emulated recipe needs beside its tensor: the amaxes of its blocks.
 std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
@@ -91,6 +93,8 @@ enum class ArmPart {
     scratch,
     loss_scale,
     loss_scale_results,
+    moment_counts,  // of moments in 16 or 8 bits
+    moment_results,
     gradient_factor,  // multiplies gradients: of the limit of their norm, or 1 / micro-batches
     rotated,          // x or dy of wgrad, where the recipe has rht
     // The parts that only a transformer has. Gains are `bias` and what belongs to it.

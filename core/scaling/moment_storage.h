@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "core/scaling/quantizer.h"
 
@@ -27,5 +28,16 @@ MomentStorage moment_storage(const Recipe& recipe);
 // were not 0 became 0; without `count` it does not count them, and returns 0.
 std::int64_t store(const std::optional<CastPlan>& how, std::span<float> values, std::uint64_t seed,
                    std::uint64_t stream, bool count = false);
+
+// A moment in E4M3 or E5M2 with a scale for each 128 values, as a GPU has it in memory: 1 + 4 / 128 bytes a value.
+inline constexpr std::size_t kMomentGroup = 128;
+struct MomentCodes {
+    std::vector<std::uint8_t> codes;  // one per value
+    std::vector<float> scale_inv;     // one per group: what a code is multiplied by
+};
+// What store() has left, under either rounding, comes back from moment_values() to the bit: a checkpoint has the values alone.
+// A group of other values is rounded to nearest as store() does.
+MomentCodes moment_codes(const FormatInfo& format, std::span<const float> values);
+std::vector<float> moment_values(const FormatInfo& format, const MomentCodes& codes);
 
 }  // namespace fp8lab

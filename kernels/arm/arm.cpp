@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/nn/model.h"
+#include "core/scaling/moment_storage.h"
 #include "core/scaling/side_cast.h"
 
 namespace fp8lab::cuda {
@@ -18,6 +19,7 @@ static_assert(sizeof(StepInput) == kStepInputBytes && sizeof(ArmState) == kArmSt
 static_assert(sizeof(StepResult) == kStepResultBytes && sizeof(TensorResult) == kTensorResultBytes);
 static_assert(sizeof(CastSums) == kCastSumsBytes);
 static_assert(sizeof(LossScale) == kLossScaleBytes && sizeof(LossScaleResult) == kLossScaleResultBytes);
+static_assert(sizeof(MomentCounts) == kMomentCountsBytes && sizeof(MomentResult) == kMomentResultBytes);
 
 constexpr std::size_t kControlsAhead = 64;  // changes on their way to the device
 
@@ -41,7 +43,7 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       plan_(model_plan(spec)),
       engine_(choice.engine),
       emulated_because_(choice.reason),
-      kept_in_(spec.state == StateType::bf16 ? Element::bf16 : Element::f32),
+      kept_in_(keeps_bf16_weights(spec, recipe, engine_) ? Element::bf16 : Element::f32),
       // Emulated recipes round the FP32 outputs themselves.
       out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
       tensors_(static_cast<int>(plan_.tensors.size())),
@@ -59,6 +61,37 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
     }
     if (spec.state == StateType::bf16 && engine_ != Engine::bf16)
         throw usage_error("--state bf16", "is for recipe bf16, not " + recipe.name);
+    if (spec.state == StateType::bf16 && (has_narrow_moments(recipe) || recipe.master == MasterWeights::bf16))
+        throw usage_error(
+            "--state bf16",
+            "says what weights and moments are kept in, as m, v and master of recipe " + recipe.name + " do");
+}
+
+Element CudaArm::moment_element(const FormatInfo* format) const {
+    if (!format) return spec_.state == StateType::bf16 ? Element::bf16 : Element::f32;
+    return is_fp8(*format) ? element_of(*format) : Element::bf16;
+}
+
+Rounded CudaArm::rounded(const Parameters& m, const Parameters& v, int ordinal) const {
+    Rounded out;
+    if (spec_.state == StateType::bf16) return out;
+    const auto store = [](const Parameters& moment, Rounding rounding) {
+        return MomentStore{moment.element(), rounding == Rounding::stochastic, moment.scale_inv()};
+    };
+    out.m = store(m, recipe_.round_m);
+    out.v = store(v, recipe_.round_v);
+    out.weights = recipe_.master == MasterWeights::bf16;
+    out.weights_stochastic = recipe_.round_update == Rounding::stochastic;
+    out.seed = spec_.seed;
+    out.layer = ordinal;
+    out.counts = moment_counts_.get();
+    return out;
+}
+
+std::vector<float> CudaArm::as_kept(std::vector<float> weights) const {
+    if (recipe_.master == MasterWeights::bf16)
+        store(CastPlan{.format = &find_format("bf16"), .overflow = Overflow::nonsaturate}, weights, 0, 0);
+    return weights;
 }
 
 void CudaArm::allocate_loss_scale() {
@@ -96,6 +129,10 @@ void CudaArm::allocate_shared() {
     finite_ = Buffer<std::int32_t>(1);
     results_ = Buffer<StepResult>(kRecordSlots);
     tensor_results_ = Buffer<TensorResult>(kRecordSlots * casts);
+    if (!has_narrow_moments(recipe_)) return;
+    moment_counts_ = Buffer<MomentCounts>(1);
+    moment_results_ = Buffer<MomentResult>(kRecordSlots);
+    host_moments_ = std::make_unique<Pinned<MomentResult>>(kRecordSlots);
 }
 
 Slot CudaArm::make_slot(TensorId id, int rows, int cols, Along along, bool one_reader) const {
@@ -200,6 +237,10 @@ void CudaArm::read_back(int first, int count, cudaStream_t stream) {
             check(cudaMemcpyAsync(host_loss_scales_->values().data() + at, loss_scale_results_.get() + at,
                                   n * sizeof(LossScaleResult), cudaMemcpyDeviceToHost, stream),
                   "records");
+        if (host_moments_)
+            check(cudaMemcpyAsync(host_moments_->values().data() + at, moment_results_.get() + at,
+                                  n * sizeof(MomentResult), cudaMemcpyDeviceToHost, stream),
+                  "records");
         first += run;
         count -= run;
     }
@@ -210,7 +251,8 @@ ArmRecord CudaArm::record(int step) const {
     const auto tensors = host_tensors_.values().subspan(slot * t, t);
     return {host_results_.values()[slot],
             {tensors.begin(), tensors.end()},
-            recipe_.loss_scale > 0 ? host_loss_scales_->values()[slot] : LossScaleResult{}};
+            recipe_.loss_scale > 0 ? host_loss_scales_->values()[slot] : LossScaleResult{},
+            host_moments_ ? host_moments_->values()[slot] : MomentResult{}};
 }
 
 // The count is that of the first cast: a tensor that is rotated then has the padding of the batch (recipe_casts.h).

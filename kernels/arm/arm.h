@@ -22,6 +22,7 @@
 #include "kernels/arm/slot.h"
 #include "kernels/casts/emulate.h"
 #include "kernels/gemm/engine.h"
+#include "kernels/optimizer/parameters.h"
 
 namespace fp8lab::cuda {
 
@@ -42,6 +43,7 @@ struct ArmRecord {  // of one step, as read back
     StepResult result;
     std::vector<TensorResult> tensors;  // in the order of the plan, then the second casts
     LossScaleResult loss_scale = {};    // scale 0: the recipe has none
+    MomentResult moments = {};          // of moments in 16 or 8 bits; else not updated
 };
 
 class CudaArm {
@@ -174,6 +176,12 @@ class CudaArm {
     void keep_amaxes(const StepContext& step);
 
     AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }
+    // What a moment of weights that a GEMM reads is kept in: `format` is the recipe's.
+    Element moment_element(const FormatInfo* format) const;
+    // How the update of such weights rounds what it leaves; ordinal: Slot::ordinal.
+    Rounded rounded(const Parameters& m, const Parameters& v, int ordinal) const;
+    // Weights on their way to the device: BF16 numbers, where they are kept so.
+    std::vector<float> as_kept(std::vector<float> weights) const;
 
     void initialise();  // restores the weights that the seed gives; when the buffers are there
     void push_controls(cudaStream_t stream);
@@ -192,7 +200,7 @@ class CudaArm {
     const ModelPlan plan_;
     const Engine engine_;
     const std::string emulated_because_;
-    const Element kept_in_;  // weights and their moments
+    const Element kept_in_;  // weights
     const Element out_;      // of fprop and dgrad
     const int tensors_;
     const int casts_;           // tensors, and the second casts of those that are split
@@ -207,6 +215,8 @@ class CudaArm {
     Buffer<TensorResult> tensor_results_;
     Buffer<LossScale> loss_scale_;
     Buffer<LossScaleResult> loss_scale_results_;
+    Buffer<MomentCounts> moment_counts_;  // empty: moments are kept in FP32
+    Buffer<MomentResult> moment_results_;
     Memory scratch_, rotated_;  // of emulated casts
     std::size_t memory_bytes_ = 0;
 
@@ -214,6 +224,7 @@ class CudaArm {
     Pinned<StepResult> host_results_;
     Pinned<TensorResult> host_tensors_;
     std::unique_ptr<Pinned<LossScaleResult>> host_loss_scales_;
+    std::unique_ptr<Pinned<MomentResult>> host_moments_;
     std::vector<ScaleControls> controls_now_;
     std::vector<int> second_states_;  // by tensor: the place of its second cast's state; -1: it is not split
     Pinned<ScaleControls> host_controls_;

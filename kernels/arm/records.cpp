@@ -46,6 +46,16 @@ TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& a
     return r;
 }
 
+// Of the weights that GEMMs read.
+void add_moments(StepRecord& record, const MomentResult& moments, const ModelPlan& plan) {
+    if (!moments.updated) return;
+    double n = 0;
+    for (const ParameterSpec& p : plan.parameters)
+        if (p.operand) n += static_cast<double>(p.elements());
+    record.v_zero_pct = 100 * static_cast<double>(moments.counts.zeros) / n;
+    record.large_updates_ppm = 1e6 * static_cast<double>(moments.counts.large) / n;
+}
+
 float sqnr_of(const TensorResult& tensor) {
     CastStats stats;
     stats.signal = tensor.sums.signal;
@@ -61,6 +71,7 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordCo
     out.loss = record.result.loss;
     out.loss_scale = record.loss_scale.scale;
     out.skipped = record.loss_scale.skipped;
+    add_moments(out, record.moments, arm.plan());
     out.accuracy = context.classes ? record.result.correct / context.scored : static_cast<double>(kNaN);
     for (std::size_t i = 0; i < arm.plan().tensors.size(); ++i) {
         const TensorId id = id_of(i);

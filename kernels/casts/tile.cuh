@@ -119,6 +119,7 @@ __device__ __forceinline__ void cast_tile(Source source, Shape s, const TileTarg
     if constexpr (Source::kBiasSums || Source::kLoss)
         store_source_sums(source, g.column, tile, s, target, transposed);
     if constexpr (kHasStats) store_stats(g, tile, tiles_across(s), target);
+    if constexpr (requires { source.finish(); }) source.finish();
 }
 
 constexpr int kTransposedWords = kTileCols * kThreadsDown;

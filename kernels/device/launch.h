@@ -229,6 +229,29 @@ struct AdamW {
 // or 2 (g) + payload. In BF16 the payload, in BF16 too, is the new w, which is stored nowhere else: 2 + 8 (m
 // v) + 2 (g) + 2. Weights in BF16 have no counterpart in core: multiply-adds are fused, the root and the inverse are the
 // hardware's approximations, and results are within a rounding of BF16 of core's.
+// What a moment is kept in. FP32 and BF16: (padded_rows, padded_cols). E4M3 and E5M2: the codes of the flattened (rows, cols),
+// up to a multiple of 128, and for each 128 of them scale_inv; core/scaling/moment_storage.h has the rounding.
+struct MomentStore {
+    Element element = Element::f32;
+    bool stochastic = false;
+    float* scale_inv = nullptr;
+};
+struct MomentCounts {  // of a step, until finish_step(): core/nn/trainer.h, StepRecord
+    unsigned long long zeros = 0, large = 0;
+};
+struct MomentResult {  // in a ring of kRecordSlots
+    MomentCounts counts;
+    std::int32_t updated = 0;  // 0: the step was skipped, or the arm has stopped
+};
+// Of updates that round what they leave: a moment to 16 or 8 bits, or the weights to BF16.
+struct Rounded {
+    MomentStore m = {}, v = {};
+    bool weights = false, weights_stochastic = false;  // BF16 numbers, whatever they are stored in
+    std::uint64_t seed = 0;
+    int layer = 0;  // of the streams Draw::update (core/nn/streams.h), details 1: m, 2: v, 3: weights
+    MomentCounts* counts = nullptr;  // null: not counted
+    bool any() const { return weights || m.element != Element::f32 || v.element != Element::f32; }
+};
 struct UpdateSource {
     void *w = nullptr, *m = nullptr, *v = nullptr;  // of `element`; m and v null: SGD
     const void* g = nullptr;
@@ -239,6 +262,10 @@ struct UpdateSource {
     std::int32_t* finite = nullptr;  // cleared when a new weight is not finite
     AdamW adamw;
     const float* gradient_factor = nullptr;  // multiplies the gradient, in FP32; null: 1
+    // With any(): AdamW; the arithmetic is core's to the bit also where `element` is BF16. Bytes per element: 8 or 4 (w), 4 (g),
+    // for each moment 4 in BF16 and 2.06 in 8 bits, and the payload. Moments in 8 bits of a matrix whose columns are no multiple
+    // of 128 take a kernel of their own, and a cast.
+    Rounded rounded = {};
 };
 void update_weights(const UpdateSource& source, Shape shape, const CastTarget& target, cudaStream_t stream);
 // An update of several matrices at once, or of a part: `tiles` of all their tiles, in the order of the list.
@@ -325,9 +352,11 @@ void reduce_stats(const CastSums* partials, int count, TensorResult* records, in
 void finish_loss(const double* partials, int count, double elements, const std::uint8_t* row_correct,
                  int rows, StepResult* records, ArmState* arm, cudaStream_t stream);
 // The end of the step: arm->alive &= finite, which goes on to the next step's state: arm[1], or, after the
-// last step of a launch, `all` of the launch (kStepsPerLaunch), which then are of the steps that follow.
+// last step of a launch, `all` of the launch (kStepsPerLaunch), which then are of the steps that follow. counts: go to the record
+// and become 0.
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
-                 cudaStream_t stream, const LossScale* scaler = nullptr);
+                 cudaStream_t stream, const LossScale* scaler = nullptr, MomentCounts* counts = nullptr,
+                 MomentResult* moment_records = nullptr);
 
 // ---- loss scaling (core/trainer/loss_scaler.h), when all gradients of a step are there and before they are used.
 // A gradient that is not finite clears scaler->finite. count: elements, a multiple of 8.

@@ -20,7 +20,7 @@ std::string unfit(const Recipe& r) {
         return "the products inside attention are cast in FP32 here";
     if (r.round != Rounding::nearest || r.round_bwd != Rounding::nearest)
         return "casts for the tensor cores round to nearest";
-    if (r.master != MasterWeights::fp32)
+    if (r.master == MasterWeights::none)
         return "weights without an FP32 master are kept on their grid in FP32";
     if (r.fwd->name == "bf16" && r.bwd->name == "bf16") return "";
     if (!has_tensor_core(*r.fwd) || !has_tensor_core(*r.bwd))
@@ -76,15 +76,18 @@ void refuse_emulated_inputs(const Recipe& recipe, std::string_view gemm, const s
 
 namespace {
 
-// What the optimiser's kernels do not keep in fewer bits yet.
+// What the optimiser's kernels do not keep in fewer bits.
 void refuse_narrow_state(const Recipe& recipe) {
     const auto refuse = [&](const std::string& what) {
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     what + " are computed on the CPU only: --backend cpu");
     };
-    for (const FormatInfo* const format : {recipe.moment_m, recipe.moment_v})
-        if (format) refuse(fmt::format("moments in {}", format->label));
-    if (recipe.master == MasterWeights::bf16) refuse("weights in BF16 without an FP32 master");
+    for (const FormatInfo* const format : {recipe.moment_m, recipe.moment_v}) {
+        if (!format || format->name == "bf16") continue;
+        if (!is_fp8(*format)) refuse(fmt::format("moments in {}", format->label));
+        if (recipe.moment_block == MomentBlock::tensor)
+            refuse(fmt::format("moments in {} with one scale a matrix", format->label));
+    }
 }
 
 }  // namespace

@@ -75,8 +75,8 @@ void MlpArm::allocate() {
         layer->b = floats(ArmPart::bias);
         layer->b_before = floats(ArmPart::bias_before);
         layer->db = floats(ArmPart::bias_gradient);
-        layer->m = parameters(ArmPart::m, kept_in_);
-        layer->v = parameters(ArmPart::v, kept_in_);
+        layer->m = parameters(ArmPart::m, moment_element(recipe_.moment_m));
+        layer->v = parameters(ArmPart::v, moment_element(recipe_.moment_v));
         layer->mb = floats(ArmPart::bias_m);
         layer->vb = floats(ArmPart::bias_v);
         layer->bias_partials = floats(ArmPart::bias_partials);
@@ -121,7 +121,7 @@ void MlpArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
 Element MlpArm::gradient_in() const {
     constexpr int kAny = 16;
     const bool sums_in_bf16 = spec_.accumulate.format == "bf16" && engine_ != Engine::emulated;
-    return kept_in_ == Element::bf16 || sums_in_bf16
+    return spec_.state == StateType::bf16 || sums_in_bf16
                ? Element::bf16
                : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
 }
@@ -174,7 +174,7 @@ void MlpArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
             from.resize(to.size(), 0.0F);
             to.upload(from);
         };
-        layer.master.write(weights.values);
+        layer.master.write(as_kept(weights.values));
         layer.m.write(weights.moments.m);
         layer.v.write(weights.moments.v);
         vector(bias.values, layer.b);

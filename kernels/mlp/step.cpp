@@ -149,6 +149,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.finite = finite_.get();
     source.adamw = adamw();
     source.gradient_factor = gradient_factor();
+    source.rounded = rounded(layer.m, layer.v, layer.w.ordinal);
     if (layer.wgrad)
         update_weights(source, layer.w.shape, target, stream);
     else
@@ -267,7 +268,7 @@ void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark
         named("update", [&] { update(step); });
         step.fork();
         finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, step.side,
-                    loss_scale_.get());
+                    loss_scale_.get(), moment_counts_.get(), moment_results_.get());
         step.record(events_.finished);
         step.tell(Part::bookkeeping);
         // Emulation need not be fast: its steps follow each other.

@@ -4,21 +4,10 @@
 #include <tuple>
 
 #include "kernels/optimizer/bias_sum.cuh"
+#include "kernels/optimizer/many_updates.cuh"
 
 namespace fp8lab::cuda {
 namespace {
-
-template <class T, int kRows>
-struct StoredGradient {
-    using Raw = Packed<T>;
-    static constexpr int kAhead = kRows;
-    const T* g;
-    __device__ void prepare() {}
-    __device__ Raw fetch(int r, int c, Shape s) const {
-        return fetch8(g + static_cast<std::size_t>(r) * s.padded_cols + c);
-    }
-    __device__ void values(const Raw& raw, int, int, Eight& v) const { unpack(raw, v); }
-};
 
 __global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
     bias_kernel(BiasUpdates updates, const StepInput* inputs, int slots, const ArmState* arm,
@@ -40,79 +29,20 @@ __global__ void __launch_bounds__(kBiasesOfBlock* kBiasSums)
 }
 
 __global__ void finish_step_kernel(const std::int32_t* finite, StepResult* records, ArmState* arm,
-                                   ArmState* all, const LossScale* scaler) {
+                                   ArmState* all, const LossScale* scaler, MomentCounts* counts,
+                                   MomentResult* moment_records) {
     wait_for_the_kernel_before();
     const bool alive = arm->alive || (scaler && scaler->skips);
     const ArmState now{arm->step, *finite == 0 ? 0 : alive};
     records[now.step % kRecordSlots].alive = now.alive;
+    if (counts) {
+        moment_records[now.step % kRecordSlots] = {*counts, now.alive && arm->alive};
+        *counts = {};
+    }
     if (!all)
         arm[1].alive = now.alive;
     else
         for (int i = 0; i < kStepsPerLaunch; ++i) all[i] = {now.step + 1 + i, now.alive};
-}
-
-// The most matrices that one launch updates; they are stored and cast alike.
-constexpr int kMostUpdatesAtOnce = 8;
-template <class Source>
-struct ManyUpdates {
-    Source source[kMostUpdatesAtOnce];
-    Shape shape[kMostUpdatesAtOnce];
-    TileTarget target[kMostUpdatesAtOnce];
-    unsigned behind[kMostUpdatesAtOnce];  // tiles of all matrices up to this one
-};
-// What a launch does: some of the tiles of matrices, in at most `blocks` blocks; 0: one a tile.
-struct Share {
-    TileRange tiles;
-    unsigned blocks;
-};
-
-template <class Source, class Out, Gather kGather>
-__global__ void __launch_bounds__(kThreads, kBlocksAtOnce<Source>)
-    update_kernel(const __grid_constant__ ManyUpdates<Source> many, TileRange tiles) {
-    __shared__ __align__(16) std::uint32_t transposed[kTransposedWords];
-    wait_for_the_kernel_before();
-    int at = 0;
-    for (unsigned tile = tiles.first + blockIdx.x; tile < tiles.last; tile += gridDim.x) {
-        while (tile >= many.behind[at]) ++at;
-        const Shape s = many.shape[at];
-        const auto across = static_cast<unsigned>(tiles_across(s));
-        const unsigned place = tile - (at > 0 ? many.behind[at - 1] : 0);
-        if (Out::kBytes == 1 && tile >= tiles.first + gridDim.x)
-            __syncthreads();  // the tile before is stored
-        cast_tile<Source, Out, kGather>(many.source[at], s, many.target[at],
-                                        {place % across, place / across, across}, transposed);
-    }
-}
-
-unsigned tiles_of(const WeightUpdate& update) {
-    return static_cast<unsigned>(tiles_across(update.shape) * tiles_down(update.shape));
-}
-
-template <class Source, class Out, Gather kGather>
-void launch_updates(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
-    ManyUpdates<Source> many{};
-    unsigned tiles = 0;
-    for (std::size_t i = 0; i < updates.size(); ++i) {
-        const auto& [source, shape, target] = updates[i];
-        many.source[i] = {source, {static_cast<decltype(Source::gradient.g)>(source.g)}};
-        many.shape[i] = shape;
-        many.target[i] = tile_target(target);
-        many.behind[i] = tiles += tiles_of(updates[i]);
-    }
-    const unsigned count = share.tiles.last - share.tiles.first;
-    const auto kernel = update_kernel<Source, Out, kGather>;
-    if (share.blocks > 0)
-        launch_beside("update of weights", kernel, dim3(std::min(share.blocks, count)), kThreads, stream,
-                      many, share.tiles);
-    else
-        launch("update of weights", kernel, dim3(count), kThreads, stream, many, share.tiles);
-}
-template <class Source, class Out>
-void launch_updates_to(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
-    if (updates.front().target.stats_partials)
-        launch_updates<Source, Out, Gather::stats>(updates, share, stream);
-    else
-        launch_updates<Source, Out, Gather::plain>(updates, share, stream);
 }
 
 // Of weights in FP32. One row ahead where gradients are FP32 and the payload is FP8: more blocks at once, and a step of the
@@ -135,6 +65,7 @@ void update_wide(std::span<const WeightUpdate> updates, const Share& share, cuda
 void launch_alike(std::span<const WeightUpdate> updates, const Share& share, cudaStream_t stream) {
     using T = __nv_bfloat16;
     const auto& [source, shape, target] = updates.front();
+    if (source.rounded.any()) return update_rounded(updates, share, stream);
     if (source.element == Element::f32)
         return (source.g_element == Element::bf16 ? update_wide<T> : update_wide<float>)(updates, share,
                                                                                          stream);
@@ -148,10 +79,12 @@ void launch_alike(std::span<const WeightUpdate> updates, const Share& share, cud
 
 bool alike(const WeightUpdate& a, const WeightUpdate& b) {
     const auto kind = [](const WeightUpdate& u) {
+        const Rounded& kept = u.source.rounded;
         return std::tuple(u.source.element, u.source.g_element, u.target.element, u.target.scaling,
-                          u.target.stats_partials == nullptr);
+                          u.target.stats_partials == nullptr, kept.m.element, kept.v.element,
+                          kept.m.stochastic, kept.v.stochastic, kept.weights);
     };
-    return kind(a) == kind(b);
+    return kind(a) == kind(b) && !has_groups_across_rows(a) && !has_groups_across_rows(b);
 }
 
 }  // namespace
@@ -172,7 +105,10 @@ void update_weights(std::span<const WeightUpdate> updates, TileRange tiles, unsi
         updates = updates.subspan(count);
         const unsigned all = tiles_of(now);
         const TileRange some{std::min(tiles.first, all), std::min(tiles.last, all)};
-        if (some.first < some.last) launch_alike(now, {some, blocks}, stream);
+        // Without tiles, an update is a part of the launch that has the first.
+        const bool mine =
+            has_groups_across_rows(now.front()) ? some.first == 0 && some.last > 0 : some.first < some.last;
+        if (mine) launch_alike(now, {some, blocks}, stream);
         tiles = {tiles.first - some.first, tiles.last - some.last};
     }
 }
@@ -190,8 +126,10 @@ void update_biases(const BiasUpdates& updates, const StepInput* inputs, int inpu
 }
 
 void finish_step(const std::int32_t* finite, StepResult* records, ArmState* arm, ArmState* all,
-                 cudaStream_t stream, const LossScale* scaler) {
-    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all, scaler);
+                 cudaStream_t stream, const LossScale* scaler, MomentCounts* counts,
+                 MomentResult* moment_records) {
+    launch("finish_step", finish_step_kernel, dim3(1), 1, stream, finite, records, arm, all, scaler, counts,
+           moment_records);
 }
 
 }  // namespace fp8lab::cuda

@@ -33,28 +33,32 @@ __device__ inline float updated(const Factors& f, const AdamWConstants& how, flo
     new_moments(how, g, m, v);
     return w - f.decay * w - f.rate * m / (sqrtf(v) * f.spread + how.eps);
 }
-// Eight weights by AdamW, with the same results. Where all operands are in the middle of the range, as nearly always, the
-// roots and quotients have no branch each. The limits of spread and eps keep the divisor between 2^-30 and 2^51.
-__device__ inline void update_eight(const Factors& f, const AdamWConstants& how, Eight& w, const Eight& g,
-                                    Eight& m, Eight& v) {
-    Eight step;
+// What AdamW moves eight weights by, with the same results. Where all operands are in the middle of the range, as nearly
+// always, the roots and quotients have no branch each. The limits of spread and eps keep the divisor between 2^-30 and 2^51.
+__device__ inline void moves_of_eight(const Factors& f, const AdamWConstants& how, const Eight& g, Eight& m,
+                                      Eight& v, Eight& move) {
     std::uint32_t outermost = 0;
 #pragma unroll
     for (int j = 0; j < kThreadCols; ++j) {
         new_moments(how, g[j] * f.gradient, m[j], v[j]);
-        step[j] = f.rate * m[j];
-        outermost = max(outermost, max(beyond_least(v[j]), beyond_least(fabsf(step[j]))));
+        move[j] = f.rate * m[j];
+        outermost = max(outermost, max(beyond_least(v[j]), beyond_least(fabsf(move[j]))));
     }
     if (in_the_middle(outermost) && f.spread >= 1 && f.spread <= 0x1p20F && how.eps <= 1) {
 #pragma unroll
         for (int j = 0; j < kThreadCols; ++j)
-            w[j] = w[j] - f.decay * w[j] -
-                   quotient_in_the_middle(step[j], root_in_the_middle(v[j]) * f.spread + how.eps);
+            move[j] = quotient_in_the_middle(move[j], root_in_the_middle(v[j]) * f.spread + how.eps);
     } else {
 #pragma unroll
-        for (int j = 0; j < kThreadCols; ++j)
-            w[j] = w[j] - f.decay * w[j] - step[j] / (sqrtf(v[j]) * f.spread + how.eps);
+        for (int j = 0; j < kThreadCols; ++j) move[j] = move[j] / (sqrtf(v[j]) * f.spread + how.eps);
     }
+}
+__device__ inline void update_eight(const Factors& f, const AdamWConstants& how, Eight& w, const Eight& g,
+                                    Eight& m, Eight& v) {
+    Eight move;
+    moves_of_eight(f, how, g, m, v, move);
+#pragma unroll
+    for (int j = 0; j < kThreadCols; ++j) w[j] = w[j] - f.decay * w[j] - move[j];
 }
 // The same where weights and moments are BF16 in memory and no CPU has to give the same bits: fused, with approximations of the
 // root and the inverse, in half the instructions. A step runs at the power limit of its GEMMs, so that instructions count.

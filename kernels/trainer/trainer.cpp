@@ -119,6 +119,11 @@ class CudaTrainer final : public Trainer {
         if (tokens_ && recipe.loss_scale > 0)
             throw Error(ErrorKind::backend, "recipe " + recipe.name,
                         "a GPU scales the loss of model mlp only: --backend cpu");
+        if (tokens_ && recipe.master == MasterWeights::bf16)
+            throw Error(
+                ErrorKind::backend, "recipe " + recipe.name,
+                "weights in BF16 without an FP32 master are computed on the CPU only, but for model mlp: "
+                "--backend cpu");
         if (!tokens_ || recipe.out != OutType::fp32 || recipe.fwd->name == "fp32") return choice;
         const std::string why = "between the GEMMs of a transformer the tensor cores' arms have BF16";
         if (split_tensors(model_plan(spec_), recipe) > 0) refuse_emulated_inputs(recipe, "out=fp32", why);

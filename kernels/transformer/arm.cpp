@@ -190,7 +190,9 @@ void TransformerArm::allocate() {
         read_forward_.push_back(tensor.tensor != TensorClass::dy);
     }
     allocate_shared();
-    weights_ = WeightList(plan_, {kept_in_, gradient}, *memory_);
+    weights_ = WeightList(
+        plan_, {kept_in_, gradient, moment_element(recipe_.moment_m), moment_element(recipe_.moment_v)},
+        *memory_);
     embedding_ = &weights_.matrix("embedding");
     if (shape_.tied)
         head_gradient_ = Parameters(Element::f32, embedding_->shape, memory_->take(ArmPart::head_gradient));

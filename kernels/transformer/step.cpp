@@ -292,7 +292,8 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         join(step);
         if (aligned()) hold_aligned(stream);
         record_tensors(gradients_, on_main(step));
-        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream);
+        finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream, nullptr,
+                    moment_counts_.get(), moment_results_.get());
         step.tell(Part::bookkeeping);
     }
 }

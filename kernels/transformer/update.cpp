@@ -29,7 +29,12 @@ void TransformerArm::attend_backward_beside_updates(Block& block, const StepCont
     side_used_ = true;
     const UpdateSource source = waiting_updates(step).front().source;
     // The weight and two moments, read and written, the gradient and the payload.
-    const int of_element = 6 * bytes_of(source.element) + bytes_of(source.g_element) + 2;
+    const auto bytes_of_moment = [&](const MomentStore& moment) {
+        return bytes_of(source.rounded.any() ? moment.element : source.element);
+    };
+    const int of_element = 2 * (bytes_of(source.element) + bytes_of_moment(source.rounded.m) +
+                                bytes_of_moment(source.rounded.v)) +
+                           bytes_of(source.g_element) + 2;
     const auto fits = static_cast<unsigned>(attention_->bytes_of_last() /
                                             static_cast<std::size_t>(kTileRows * kTileCols * of_element));
     update_waiting(fits + fits / 4, static_cast<unsigned>(multiprocessors()), step, step.side);
@@ -95,6 +100,7 @@ WeightUpdate TransformerArm::update_of(const MatrixParameter& parameter, const S
     source.finite = finite_.get();
     source.adamw = adamw();
     source.gradient_factor = clip_factor_.get();
+    if (slot) source.rounded = rounded(parameter.m, parameter.v, slot->ordinal);
     return {source, parameter.shape, target};
 }
 

@@ -46,8 +46,8 @@ WeightList::WeightList(const ModelPlan& plan, const WeightTypes& types, const Ar
             };
             p->master = of(ArmPart::master, kept);
             p->gradient = of(ArmPart::weight_gradient, gradient);
-            p->m = of(ArmPart::m, kept);
-            p->v = of(ArmPart::v, kept);
+            p->m = of(ArmPart::m, entry.read_by_gemm ? types.m : Element::f32);
+            p->v = of(ArmPart::v, entry.read_by_gemm ? types.v : Element::f32);
             p->partials_at = square_partials_;
             square_partials_ += size(cuda::square_partials(static_cast<long long>(elements(p->shape))));
             entry.matrix = std::move(p);

@@ -26,8 +26,8 @@ struct VectorParameter {  // a gain
     std::size_t partials_at = 0;
 };
 
-struct WeightTypes {
-    Element kept = Element::f32, gradient = Element::f32;  // of matrices that a GEMM reads
+struct WeightTypes {  // of matrices that a GEMM reads
+    Element kept = Element::f32, gradient = Element::f32, m = Element::f32, v = Element::f32;
 };
 
 class WeightList {

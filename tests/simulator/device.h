@@ -73,6 +73,10 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
     return out;
 }
 
+#define __noinline__
+
+inline int __popc(unsigned bits) { return std::popcount(bits); }
+
 inline void __syncthreads() { fp8lab::simulator::wait_for_block(); }
 inline int __syncthreads_or(int value) { return fp8lab::simulator::any_of_block(value != 0); }
 inline void __syncwarp(unsigned = 0xFFFFFFFF) { fp8lab::simulator::wait_for_warp(); }

@@ -196,19 +196,6 @@ TEST_CASE("what no tensor-core product takes of a format for each GEMM is refuse
         doctest::Contains("have BF16"), Error);
 }
 
-TEST_CASE("moments and weights in fewer bits are refused with the reason") {
-    for (const auto& [recipe, why] :
-         {std::pair{"bf16:m=bf16", "moments in BF16 are computed on the CPU only: --backend cpu"},
-          {"delayed:v=e4m3", "moments in E4M3 are computed on the CPU only"},
-          {"current:wgrad_in=bf16:v=fp16", "moments in FP16 are computed on the CPU only"},
-          {"nvfp4:m=e5m2", "moments in E5M2 are computed on the CPU only"},
-          {"bf16:master=bf16", "weights in BF16 without an FP32 master are computed on the CPU only"}}) {
-        CAPTURE(recipe);
-        CHECK_THROWS_WITH_AS(cuda::make_cuda_trainer(reference(recipe, 2), device()), doctest::Contains(why),
-                             Error);
-    }
-}
-
 TEST_CASE("a change of recipe to and from a format for each GEMM keeps the scales of casts that stay") {
     const auto gpu = cuda::make_cuda_trainer(reference("delayed", 8), device());
     gpu->step(3);

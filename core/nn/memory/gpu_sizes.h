@@ -61,9 +61,15 @@ constexpr int strips_of(int rows, int cols) {
 }
 constexpr long long kSquaresOfBlock = 256 * 64;
 
+// Bytes of a moment in 8 bits: codes in groups of 128, and an FP32 scale for each.
+constexpr std::size_t eight_bit_moment_bytes(std::size_t n) {
+    return (n + 127) / 128 * (128 + sizeof(float));
+}
+
 // Bytes of the structures of launch.h.
 constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,
                       kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72,
-                      kLossScaleBytes = 44, kLossScaleResultBytes = 8;
+                      kLossScaleBytes = 44, kLossScaleResultBytes = 8, kMomentCountsBytes = 16,
+                      kMomentResultBytes = 24;
 
 }  // namespace fp8lab::cuda

@@ -14,6 +14,16 @@ std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine e
     return engine == Engine::emulated || recipe.wgrad == OutType::fp32 ? 4 : 2;
 }
 
+bool keeps_bf16_weights(const TrainSpec& spec, const Recipe& recipe, Engine engine) {
+    return spec.state == StateType::bf16 ||
+           (recipe.master == MasterWeights::bf16 && engine != Engine::emulated);
+}
+
+std::size_t moment_bytes(const TrainSpec& spec, const FormatInfo* format, int rows, int cols) {
+    if (format && is_fp8(*format)) return eight_bit_moment_bytes(size(rows) * size(cols));
+    return (format || spec.state == StateType::bf16 ? 2 : 4) * elements(rows, cols);
+}
+
 void ListMaker::add_scales(ScaleMode mode, int rows, int cols, int layer, TensorClass tensor, Along along) {
     const int r = padded(rows), c = padded(cols);
     const bool first = along == Along::cols;
@@ -50,6 +60,9 @@ void ListMaker::add_shared(const ModelPlan& plan, const Recipe& recipe) {
     add(ArmPart::finite, sizeof(std::int32_t));
     add(ArmPart::results, kRecordSlots * kStepResultBytes);
     add(ArmPart::tensor_results, kRecordSlots * casts * kTensorResultBytes);
+    if (!has_narrow_moments(recipe)) return;
+    add(ArmPart::moment_counts, kMomentCountsBytes);
+    add(ArmPart::moment_results, kRecordSlots * kMomentResultBytes);
 }
 
 }  // namespace fp8lab::cuda

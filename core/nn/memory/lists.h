@@ -22,6 +22,8 @@ std::size_t most_at_once(std::span<const Allocation> list);
 inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
 // Bytes of an element of the gradients of the weights.
 std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine);
+// Bytes of a moment of such a matrix, kept in `format` (Recipe::moment_m, moment_v).
+std::size_t moment_bytes(const TrainSpec& spec, const FormatInfo* format, int rows, int cols);
 // Padded.
 std::size_t elements(int rows, int cols);
 std::size_t stats_blocks(int rows, int cols);
@@ -44,7 +46,7 @@ class ListMaker {
         Engine engine = Engine::bf16;
         CastPlan plan;
         Along along = Along::cols;
-        bool in_place = false;  // in BF16 it is what another kernel left
+        bool in_place = false;          // in BF16 it is what another kernel left
         Life operand = {}, value = {};  // `value`: where it is cast to MX
     };
     void add_side(const Side& side, int rows, int cols, int layer, TensorClass tensor);

@@ -79,7 +79,7 @@ void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
         if (cast && both && !one_cast) of(ArmPart::second, 4 * n);
     } else if (engine == Engine::bf16) {
         // Weights that are kept in BF16 are read where they are.
-        if (spec_.state == StateType::fp32 || tensor != TensorClass::w) of(ArmPart::first, 2 * n);
+        if (tensor != TensorClass::w || !keeps_bf16_weights(spec_, recipe, engine)) of(ArmPart::first, 2 * n);
     } else {
         if (both || tensor == TensorClass::w) of(ArmPart::first, n);
         if (both || tensor == TensorClass::dy) of(ArmPart::second, n);
@@ -96,7 +96,7 @@ void MlpList::add_layer(int layer, int in, int out) {
     add_tensor(TensorClass::w, layer, out, in);
     add_tensor(TensorClass::dy, layer, batch_, out);
     const std::size_t result = engine_ == Engine::emulated || recipe_.out == OutType::fp32 ? 4 : 2,
-                      kept = spec_.state == StateType::bf16 ? 2 : 4, weights = elements(out, in),
+                      kept = keeps_bf16_weights(spec_, recipe_, engine_) ? 2 : 4, weights = elements(out, in),
                       biases = sizeof(float) * size(padded(out));
     of(ArmPart::output, result * elements(batch_, out));
     if (layer > 1) of(ArmPart::input_gradient, result * elements(batch_, in));
@@ -107,8 +107,8 @@ void MlpList::add_layer(int layer, int in, int out) {
     of(ArmPart::bias_before, biases);
     of(ArmPart::bias_gradient, biases);
     if (spec_.optimizer == OptimizerKind::adamw) {
-        of(ArmPart::m, kept * weights);
-        of(ArmPart::v, kept * weights);
+        of(ArmPart::m, moment_bytes(spec_, recipe_.moment_m, out, in));
+        of(ArmPart::v, moment_bytes(spec_, recipe_.moment_v, out, in));
         of(ArmPart::bias_m, biases);
         of(ArmPart::bias_v, biases);
     }

@@ -275,8 +275,13 @@ void TransformerList::add_parameters() {
             const bool wide = p.name == "embedding";
             of(ArmPart::master, (wide ? 4 : narrow) * n);
             of(ArmPart::weight_gradient, (wide ? 4 : gradient) * n, computed);
-            if (moments) of(ArmPart::m, (wide ? 4 : narrow) * n);
-            if (moments) of(ArmPart::v, (wide ? 4 : narrow) * n);
+            const auto moment = [&](const FormatInfo* format) {
+                if (wide && !(format && p.operand)) return 4 * n;
+                return moment_bytes(spec_, p.operand ? format : nullptr, static_cast<int>(p.shape.front()),
+                                    cols);
+            };
+            if (moments) of(ArmPart::m, moment(recipe_.moment_m));
+            if (moments) of(ArmPart::v, moment(recipe_.moment_v));
             partials += squares(n);
         } else {
             const std::size_t bytes = sizeof(float) * size(padded(cols));

@@ -143,6 +143,31 @@ TEST_CASE("dimensions are padded to 16, weights in BF16 have no copy, SGD has no
     CHECK(memory_of(sgd, "bf16").bytes(ArmPart::bias_v, 1) == 0);
 }
 
+TEST_CASE("moments in 16 bits take two bytes a value, those in 8 bits one and four for each 128") {
+    const TrainSpec spec = network({30, 50}, 16);
+    const auto bytes = [&](const std::string& recipe, ArmPart part) {
+        return memory_of(spec, recipe).bytes(part, 1);
+    };
+    CHECK(bytes("delayed:m=bf16", ArmPart::m) == 64 * 32 * 2);
+    CHECK(bytes("delayed:m=bf16", ArmPart::v) == 64 * 32 * 4);
+    CHECK(bytes("delayed:m=e5m2:v=e4m3", ArmPart::m) == 12 * 128 + 12 * 4);  // 1500 values without padding
+    CHECK(bytes("delayed:m=e5m2:v=e4m3", ArmPart::v) == 12 * 128 + 12 * 4);
+    CHECK(bytes("delayed:v=e4m3", ArmPart::bias_v) == 64 * 4);
+    CHECK(bytes("delayed:v=e4m3", ArmPart::weight_gradient) ==
+          64 * 32 * 4);  // beside the update, which rounds
+    CHECK(memory_of(spec, "delayed:v=e4m3").bytes(ArmPart::moment_counts) == 16);
+    CHECK(memory_of(spec, "delayed").bytes(ArmPart::moment_counts) == 0);
+    CHECK(bytes("bf16:master=bf16", ArmPart::master) == 64 * 32 * 2);
+    CHECK(memory_of(spec, "bf16:master=bf16").bytes(ArmPart::first, 1, TensorClass::w) == 0);
+    CHECK(bytes("delayed:master=bf16", ArmPart::master) == 64 * 32 * 2);
+    CHECK(bytes("nvfp4:master=bf16", ArmPart::master) == 64 * 32 * 4);
+    // Of the large layer with both moments in 8 bits: 6.06 bytes a weight less.
+    const TrainSpec large = network({4096, 16384, 4096}, 8192);
+    const double saved = static_cast<double>(memory_of(large, "delayed").requested_bytes()) -
+                         static_cast<double>(memory_of(large, "delayed:m=e4m3:v=e4m3").requested_bytes());
+    CHECK(saved / (2.0 * 4096 * 16384) == doctest::Approx(8 - 2 * (1 + 4.0 / 128)).epsilon(1e-3));
+}
+
 TEST_CASE("scales of rows and blocks, and what an emulated recipe keeps in FP32") {
     const TrainSpec spec = network({256, 512, 256}, 128);
     CHECK(memory_of(spec, "delayed").bytes(ArmPart::scale_inv, 2) == 0);

@@ -139,6 +139,48 @@ TEST_CASE("moments in 8 bits are NVIDIA's codes under the scale of their 128 val
 #endif
 }
 
+TEST_CASE("codes of moments give back what was stored, to the bit, and round what was not") {
+    const Values all = numbers(6000);
+    for (const std::string format : {"e4m3", "e5m2"})
+        for (const std::string rounding : {"", ":round_v=stochastic"})
+            // Ends of the range: the largest scale is FLT_MAX, whose inverse is subnormal.
+            for (const float size : {1.0F, 1e-10F, 1e-30F, 1e-36F, 3e-38F, 1e-40F, 1e30F}) {
+                CAPTURE(format);
+                CAPTURE(size);
+                Values values = all;
+                for (float& x : values) x *= size;
+                const auto how = storage_of_v("v=" + format + rounding);
+                for (std::uint64_t step = 0; step < 20; ++step) {
+                    store(how, values, 1, step);
+                    const MomentCodes codes = moment_codes(*how->format, values);
+                    CHECK(codes.codes.size() == values.size());
+                    CHECK(codes.scale_inv.size() == (values.size() + 127) / 128);
+                    const Values back = moment_values(*how->format, codes);
+                    CHECK(std::ranges::equal(back, values, {}, std::bit_cast<std::uint32_t, float>,
+                                             std::bit_cast<std::uint32_t, float>));
+                    // As the next update of a moment leaves it.
+                    for (std::size_t i = 0; i < values.size(); ++i)
+                        values[i] = values[i] * 0.9F + all[i] * size * 0.1F;
+                }
+                const Values exact = values;
+                store(storage_of_v("v=" + format), values, 1, 2);
+                const FormatInfo& info = find_format(format);
+                CHECK(moment_values(info, moment_codes(info, exact)) == values);
+            }
+    // A largest value that was rounded down to the second largest code.
+    for (const std::string format : {"e4m3", "e5m2"}) {
+        const FormatInfo& info = find_format(format);
+        const auto below =
+            static_cast<float>(max_finite(info)) * (format == "e4m3" ? 416.0F / 448 : 49152.0F / 57344);
+        for (int i = 1; i < 2000; ++i) {
+            const float scale_inv =
+                1 / (static_cast<float>(max_finite(info)) / (1 + static_cast<float>(i) / 2000));
+            const Values values = {below * scale_inv, -decode(info, 3) * scale_inv, 0, scale_inv};
+            CHECK(moment_values(info, moment_codes(info, values)) == values);
+        }
+    }
+}
+
 TEST_CASE("stochastic rounding of moments takes the two neighbours, and their mean is the value") {
     struct Case {
         const char* options;
