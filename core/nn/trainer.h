@@ -109,7 +109,7 @@ struct TensorView {                       // histograms of the watched tensor, b
     float scale = 1;
     Log2Histogram before, after;  // of unscaled values; after: dequantised
 };
-// What a rank will read of the weights in the next step.
+// What a rank will read of the weights in the next step; stochastic rounding then draws other numbers.
 struct RankWeight {
     TensorId id;
     float

@@ -9,8 +9,8 @@ const Matrix<float>& RecipeCasts::read_gathered(TensorId id, Along along, const 
     State& s = state(id);
     Side& side = s.side(along);
     const bool first = !side.seen() && !evaluates_;
-    if (!evaluates_) side.casted = true;
     if (!first) return *s.gathered.values;
+    side.casted = true;
     QuantizeResult result;
     result.stats = s.gathered.stats;
     result.scale = s.gathered.scale;

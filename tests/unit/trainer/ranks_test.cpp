@@ -135,6 +135,10 @@ TEST_CASE("sharding changes no bit where weights are sent as their GEMMs read th
             for (const std::string sum : {"bf16-tree", "e4m3-wire"}) {
                 const TrainOptions whole = ranked(options, count, sum);
                 CHECK(losses_of(zero1(whole, codes ? "e4m3" : "")) == losses_of(whole));
+                if (recipe != "delayed") continue;
+                TrainOptions micro = cut(whole, 2);
+                micro.amax_of = "each";
+                CHECK(losses_of(zero1(micro, "e4m3")) == losses_of(micro));
             }
         }
     const TrainOptions tokens = ranked(transformer("copying", "delayed:scope=all", 8, 1), 4, "bf16-tree");
