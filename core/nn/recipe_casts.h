@@ -68,7 +68,7 @@ class RecipeCasts final : public GemmCasts<float> {
     // the end of a step, or with AmaxOf::each of each micro-batch.
     std::vector<float> activation_amaxes() const;
     void replace_activation_amaxes(std::span<const float> amaxes);
-    // Before end_step(): the records of this step are then of the casts of both.
+    // Before end_step(): the records of this step are then of the casts of both, with the scale of the larger amax.
     void add_records_of(const RecipeCasts& other);
     // From here to the next begin_step() operands are cast with the current scales, without records and amaxes.
     void begin_evaluation() {

@@ -93,7 +93,8 @@ struct StepRecord {
     // the distance of the summed gradients of matrices from their sum in float64.
     double rank_spread = std::numeric_limits<double>::quiet_NaN(), sum_error = rank_spread;
     std::vector<RankRecord> ranks = {};  // with several
-    // In the order of ModelPlan::tensors. With several ranks of the casts of all; the scale is that of rank 0.
+    // In the order of ModelPlan::tensors. With several ranks of the casts of all; the scale is that of the rank with the
+    // largest amax.
     std::vector<TensorRecord> tensors;
 };
 struct NonFinite {

@@ -56,10 +56,12 @@ void RecipeCasts::add_records_of(const RecipeCasts& other) {
             Side& side = states_[i].sides[k];
             const Side& theirs = other.states_[i].sides[k];
             if (!side.seen() || !theirs.seen() || !side.record.applies) continue;
+            // The scale that the largest amax was cast with: whoever multiplies both sees whether it saturated.
+            const float scale = theirs.stats.amax > side.stats.amax ? theirs.record.scale : side.record.scale;
             side.stats += theirs.stats;
             side.saturated += theirs.saturated;
             side.powers.add(theirs.powers);
-            describe(side, side.record.scale);
+            describe(side, scale);
         }
 }
 

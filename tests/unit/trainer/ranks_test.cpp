@@ -202,6 +202,7 @@ TEST_CASE("each rank has its batch, its loss and its scales, and the record is o
         CHECK(loss == doctest::Approx(record.loss).epsilon(1e-12));
         CHECK(scales.size() == 4);
         CHECK(record.tensors[0].amax == largest);
+        CHECK(record.tensors[0].scale == *scales.begin());  // of the rank that has it
     }
     // The first step has the same weights: its casts are those of the micro-batches.
     const auto &a = ranks.arms[0].records[0].tensors, &b = micro.arms[0].records[0].tensors;
