@@ -38,6 +38,12 @@ for interval in 2000 20; do
 done
 for algo in ema0.9 p99.99 p99.9 p99; do SCALES+=,delayed:algo=$algo; done
 SCALES+=,current:amax=p99.99,delayed:interval=10
+# Moments and weights in 16 or 8 bits, and v in E4M3 at other learning rates.
+MOMENTS=bf16,bf16:m=e4m3,bf16:m=e4m3:moment_block=tensor,bf16:m=e5m2
+MOMENTS+=,bf16:v=bf16,bf16:v=bf16:round_v=stochastic,bf16:v=fp16,bf16:v=e4m3,bf16:v=e5m2
+MOMENTS+=,bf16:v=e4m3:round_v=stochastic,bf16:v=e5m2:round_v=stochastic,bf16:m=e4m3:v=bf16:round_v=stochastic
+MOMENTS+=,bf16:master=bf16,bf16:round_update=stochastic:master=bf16
+RATES="0.004 0.008 0.02 0.04 0.08"
 # Micro-batches in L8, "NAME FIELD=VALUE...": sums in fewer bits, amaxes of the last or of each, weights cast only once.
 MICRO=("L8-micro accumulate=8" "L8-micro-last accumulate=8 amax_of=last" "L8-micro-each accumulate=8 amax_of=each")
 MICRO+=("L8-micro-stale accumulate=8 weight_cache=stale")
@@ -78,6 +84,10 @@ if [ $train = yes ]; then
     for seed in $(seq "$first" "$last"); do
         train "L8-$seed" --recipe "$L8" --schedule cosine --seed "$seed"
         train "L8-scales-$seed" --recipe "$SCALES" --schedule cosine --seed "$seed"
+        train "L8-moments-$seed" --recipe "$MOMENTS" --schedule cosine --seed "$seed"
+        for rate in $RATES; do
+            train "L8-moments-$rate-$seed" --recipe bf16,bf16:v=e4m3 --schedule cosine --lr "$rate" --seed "$seed"
+        done
         for micro in "${MICRO[@]}"; do
             read -r name fields <<<"$micro"
             # shellcheck disable=SC2046,SC2086

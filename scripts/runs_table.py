@@ -21,8 +21,14 @@ T = 2.262  # Student's t, 97.5 %, 9 degrees of freedom
 MICRO = ["L8-micro", "L8-micro-last", "L8-micro-each", "L8-micro-stale",
          *(f"L8-micro-{count}-{sums}" for count in (8, 64, 256) for sums in ("bf16", "e4m3", "e5m2"))]
 
+# BF16, and BF16 with v in E4M3, at other learning rates; with the moments at the usual one in one section.
+MOMENTS = ["L8-moments", *(f"L8-moments-{rate}" for rate in ("0.004", "0.008", "0.02", "0.04", "0.08"))]
+
+OF_UPDATES = ("v_zero_pct", "large_updates_ppm")
+SECTIONS = {**{run: "L8-micro" for run in MICRO}, **{run: "L8-moments" for run in MOMENTS}}
+
 # In the order of the document. The rows of L13-aligned are of one training for each recipe.
-RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L8-scales": "L8-scales", **{run: run for run in MICRO}, "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
+RUNS = {"L8": "L8", "L8-gemms": "L8-gemms", "L8-scales": "L8-scales", **{run: run for run in MOMENTS + MICRO}, "L13": "L13", "L13-gemms": "L13-gemms", "L13-16": "L13-16", "L13-aligned-delayed": "L13-aligned", "L13-aligned-current": "L13-aligned"}
 
 
 def micro_batches(metrics, state):
@@ -67,6 +73,9 @@ def values_of(result):
         yield arm["recipe"], "gap_pct", arm["gap_pct"]
         if "held_out" in arm:
             yield arm["recipe"], "heldout_gap_pct", 100 * (arm["held_out"]["loss"] / first["held_out"]["loss"] - 1)
+        for quantity in OF_UPDATES:
+            if arm.get(quantity):
+                yield arm["recipe"], quantity, arm[quantity]
         worst = arm["worst_underflow"]
         if arm["recipe"] == "unscaled":
             yield arm["recipe"], worst["tensor"] + "_zero_pct", worst["mean_pct"]
@@ -82,6 +91,8 @@ def read(folder):
         result = json.loads(file.read_text())
         devices.add(re.sub(r" \d+ threads?,", "", result["device"]))  # their number changes nothing
         for recipe, quantity, value in values_of(result):
+            if run != "L8-moments" and quantity in OF_UPDATES:
+                continue
             rows.setdefault((RUNS[run], recipe, quantity), {})[int(seed)] = float(f"{value:.6g}")
     add_gap_of_sums(rows)
     return {key: values for key, values in rows.items() if all(seed in values for seed in SEEDS)}, devices
@@ -153,6 +164,10 @@ What the texts say of trainings in L8 and L13 is taken from these tables. `scrip
   **TENSOR_lost_energy_pct** are their share of the sum of absolute values and of the sum of squares.
 - **L8-scales**: loss scaling, and amaxes that are an average (ema) or a percentile (p) of |x|; without a scale of its own
   the row `unscaled` of L8 is beside it, with the largest amax the rows `delayed` and `current`.
+- **L8-moments**: AdamW's moments m and v, or the weights (master), in 16 or 8 bits between two updates, and BF16 in every GEMM.
+  **L8-moments-RATE**: at that learning rate, against `bf16` at the same rate. **v_zero_pct**: elements of v that became 0 when
+  they were rounded, in %; **large_updates_ppm**: updates of more than 10 times the learning rate, in a million; means of all
+  steps, where every seed has some.
 - **L8-micro**: each step has 8 micro-batches. **L8-micro-last, L8-micro-each**: the amax of the last one, or of each, goes
   into the history instead of the largest; **L8-micro-stale**: FP8 weights are cast in the first step only;
   **L8-micro-K-FORMAT**: K micro-batches, their weight gradients added in FORMAT. gap_pct of `bf16` is against `bf16` of L8.
@@ -182,10 +197,10 @@ def commands(folder):
 def document(rows, folder, devices):
     day = date.fromtimestamp(max(file.stat().st_mtime for file in folder.glob("*-10.json")))
     out = [HEAD.format(devices=", ".join(sorted(devices)), date=day) + "\n".join(commands(folder))]
-    for run in dict.fromkeys("L8-micro" if run in MICRO else run for run in RUNS.values()):
-        part = [row for row in rows if row[0][0] == run or run == "L8-micro" and row[0][0] in MICRO]
+    for section in dict.fromkeys(SECTIONS.get(run, run) for run in RUNS.values()):
+        part = [row for row in rows if SECTIONS.get(row[0][0], row[0][0]) == section]
         if part:
-            out += ["", f"## {run}", ""] + table(part)
+            out += ["", f"## {section}", ""] + table(part)
     return "\n".join(out + fresh(rows)) + "\n"
 
 

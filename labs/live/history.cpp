@@ -57,10 +57,9 @@ void append(ArmTrack& arm, const StepRecord& record) {
     arm.accuracy.push(record.accuracy);
     arm.step_ms.push(record.step_ms);
     arm.loss_scale = record.loss_scale, arm.skipped = record.skipped;
-    if (!std::isnan(record.accumulate_error_pct)) {
-        arm.accumulate_error_sum += record.accumulate_error_pct;
-        ++arm.accumulate_error_steps;
-    }
+    arm.accumulate_error_pct.add(record.accumulate_error_pct);
+    arm.v_zero_pct.add(record.v_zero_pct);
+    arm.large_updates_ppm.add(record.large_updates_ppm);
     for (std::size_t i = 0; i < std::min(arm.tensors.size(), record.tensors.size()); ++i) {
         append(arm.tensors[i], record.tensors[i], record.step);
     }
@@ -119,10 +118,6 @@ std::string lost_share(const TensorTrack& track) {
     if (std::isnan(l1) || std::isnan(energy)) return {};
     return fmt::format("{} % of its absolute sum and {} % of its energy", format_number(l1, 2, true),
                        format_number(energy, 2, true));
-}
-
-double ArmTrack::accumulate_error_pct() const {
-    return accumulate_error_steps > 0 ? accumulate_error_sum / accumulate_error_steps : kNan;
 }
 
 const TensorTrack* ArmTrack::find(TensorId id) const {

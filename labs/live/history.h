@@ -2,6 +2,9 @@
 // the arrays are shared with the figures, so that a figure of 100,000 steps costs no copy.
 #pragma once
 
+#include <array>
+#include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,6 +83,20 @@ struct TensorTrack {
     double mean(double sum) const;
 };
 
+// The mean of those that are not NaN; NaN: none.
+class KnownMean {
+  public:
+    void add(double x) {
+        if (!std::isnan(x)) sum_ += x, ++count_;
+    }
+    bool is_known() const { return count_ > 0; }
+    double value() const { return is_known() ? sum_ / count_ : std::numeric_limits<double>::quiet_NaN(); }
+
+  private:
+    double sum_ = 0;
+    int count_ = 0;
+};
+
 struct ArmTrack {
     // mean: of the last kMeanSteps losses, those of the step and of the steps before it. A loss that rises moves it in
     // that step and not before.
@@ -90,9 +107,8 @@ struct ArmTrack {
     std::vector<TensorTrack> tensors;  // as in StepRecord
     float loss_scale = 0;              // of the newest step; 0: the recipe has none
     int skipped = 0;                   // steps that the loss scaler left out
-    // Of StepRecord::accumulate_error_pct, over the steps that have it.
-    double accumulate_error_sum = 0;
-    int accumulate_error_steps = 0;
+    // Of the numbers of StepRecord, over the steps that have them.
+    KnownMean accumulate_error_pct, v_zero_pct, large_updates_ppm;
     std::optional<NonFinite> stopped;
     std::optional<TensorView> watched;  // the newest
     std::vector<float> decision;        // the newest; empty unless the task is spiral
@@ -100,13 +116,23 @@ struct ArmTrack {
     Provenance provenance = Provenance::cpu_emulated;
 
     double tail_loss() const { return tail_mean(loss.values(), kTailSteps); }
-    double accumulate_error_pct() const;  // mean of the steps; NaN where none has it
     const TensorTrack* find(TensorId id) const;
     const TensorTrack* worst_gradient()
         const;                   // dy with the highest mean underflow; null where none was counted
     bool counts_casts() const;   // TensorTrack::saturated_casts is known
     int overflow_steps() const;  // steps of all tensors together
 };
+
+// What a record of a run keeps as the mean of all steps.
+struct MeanOfSteps {
+    const char* name;
+    KnownMean ArmTrack::*track;
+    double StepRecord::*record;
+};
+inline constexpr std::array kMeansOfSteps = {
+    MeanOfSteps{"accumulate_error_pct", &ArmTrack::accumulate_error_pct, &StepRecord::accumulate_error_pct},
+    MeanOfSteps{"v_zero_pct", &ArmTrack::v_zero_pct, &StepRecord::v_zero_pct},
+    MeanOfSteps{"large_updates_ppm", &ArmTrack::large_updates_ppm, &StepRecord::large_updates_ppm}};
 
 // "1.8 % of its absolute sum and 0.035 % of its energy", means of the run; empty where that is not known.
 std::string lost_share(const TensorTrack& track);

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "labs/live/rows.h"
+#include "labs/table/training_rows.h"
 
 namespace fp8lab::live {
 namespace {
@@ -31,7 +31,7 @@ bool any_delayed(std::initializer_list<std::string_view> recipes) {
 }
 
 void add_micro_batches(MicroBatches& micro, int most, bool delayed, std::vector<table::Row>& out) {
-    const Adder add{out, true, kActsOnReset};
+    const table::Adder add{out, true, table::kActsOnReset};
     const bool cut = count_of(micro) > 1;
     add(choice(
         {.name = "accumulate",
@@ -79,7 +79,7 @@ std::vector<Choice> dividing(const Field& accumulate, int batch) {
 }
 
 std::string sum_words(const ArmTrack& arm, const Accumulation& accumulate) {
-    const double error = arm.accumulate_error_pct();
+    const double error = arm.accumulate_error_pct.value();
     if (std::isnan(error)) return {};
     return fmt::format("The sums of {} micro-batches in {} are {} % off, mean of the steps.",
                        accumulate.micro_batches, find_format(accumulate.format).label,

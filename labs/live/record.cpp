@@ -30,7 +30,8 @@ Json arm_json(const ArmTrack& arm, const Recipe& recipe) {
                  {"loss", array_of(arm.loss.values())},
                  {"tensors", Json::object()}};
     if (arm.loss_scale > 0) json["loss_scale"] = arm.loss_scale, json["skipped"] = arm.skipped;
-    if (arm.accumulate_error_steps > 0) json["accumulate_error_pct"] = arm.accumulate_error_pct();
+    for (const auto& [name, track, record] : kMeansOfSteps)
+        if (const KnownMean& mean = arm.*track; mean.is_known()) json[name] = mean.value();
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     for (const TensorTrack& track : arm.tensors) {
         if (!track.applies()) continue;
@@ -120,8 +121,9 @@ ArmSnapshot arm_from(const Json& json, const TrainSpec& spec, const Recipe& reci
         arm.records.back().loss_scale = json.at("loss_scale").get<float>();
         arm.records.back().skipped = step_from(json.at("skipped"));
     }
-    if (json.contains("accumulate_error_pct") && !arm.records.empty())
-        arm.records.back().accumulate_error_pct = json.at("accumulate_error_pct").get<double>();
+    for (const auto& [name, track, record] : kMeansOfSteps)
+        if (json.contains(name) && !arm.records.empty())
+            arm.records.back().*record = json.at(name).get<double>();
     for (const OperandSpec& tensor : model_plan(spec).tensors) {
         const auto series = tensor_series(json.at("tensors"), tensor.name, loss.size());
         for (std::size_t i = 0; i < series.size(); ++i) arm.records[i].tensors.push_back(series[i]);

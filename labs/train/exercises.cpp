@@ -214,6 +214,22 @@ Verdict saturating_casts(const Trail& trail, const Prediction*) {
                  std::abs(typed / factor - 1) <= kClose}}};
 }
 
+// Both arms have the same rate; the moments in 8 bits win at a low one and lose at a high one.
+Verdict rate_of_v(const Trail& trail, const Prediction*) {
+    constexpr double kLoses = 10;
+    const State& now = trail.now();
+    const double gap = now.number("gap_b_pct");
+    const bool arms = now.text("arm_a") == "bf16" && now.text("recipe_b") == "bf16:v=e4m3";
+    return {.conditions = {{"A in BF16, B in BF16 with v in E4M3 and no other option",
+                            {recipe_label(now.text("arm_a")) + "; " + now.text("recipe_b")},
+                            arms},
+                           {"2,000 steps, unchanged on the way", {steps_done(now)}, finished(now)},
+                           {"the loss of B at least 10 % above that of A",
+                            {percent(gap)},
+                            finished(now) && gap >= kLoses}},
+            .note = finished(now) ? "learning rate " + now.text("lr") : ""};
+}
+
 }  // namespace
 
 std::span<const NamedJudge> TrainLab::judges() const {
@@ -223,7 +239,8 @@ std::span<const NamedJudge> TrainLab::judges() const {
                                            NamedJudge{"without_master_weights", without_master_weights},
                                            NamedJudge{"two_of_three", two_of_three},
                                            NamedJudge{"loss_scaler", loss_scaler},
-                                           NamedJudge{"saturating_casts", saturating_casts}};
+                                           NamedJudge{"saturating_casts", saturating_casts},
+                                           NamedJudge{"rate_of_v", rate_of_v}};
     return kJudges;
 }
 

@@ -1,10 +1,12 @@
 #include "labs/train/model_options.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "core/base/error.h"
-#include "labs/live/rows.h"
+#include "labs/table/moments.h"
+#include "labs/table/training_rows.h"
 
 namespace fp8lab::train {
 namespace {
@@ -61,11 +63,15 @@ std::vector<OptionSwitch> make_switches() {
               "acts at the next step."},
          {{"0", "never"}, {"20", "20 steps"}, {"2000", "2000 steps"}}},
     };
-    for (const live::GemmInputRow& row : live::kGemmInputs)
+    for (const table::MomentControl& control : table::moment_controls()) {
+        all.push_back({control.info, control.choices});
+        all.back().info.help += table::kActsAtNextStep;
+    }
+    for (const table::GemmInputRow& row : table::kGemmInputs)
         all.push_back({{.name = std::string(row.name),
                         .label = std::string(row.label),
-                        .help = std::string(row.help) + std::string(live::kActsAtNextStep)},
-                       live::input_choices(std::string(kNothing))});
+                        .help = std::string(row.help) + std::string(table::kActsAtNextStep)},
+                       table::input_choices(std::string(kNothing))});
     return all;
 }
 
@@ -85,6 +91,17 @@ std::string without(std::string_view options, std::string_view key) {
     return out;
 }
 
+// The value of the key; nothing: it is not there.
+std::optional<std::string> value_of(std::string_view options, std::string_view key) {
+    while (!options.empty()) {
+        const std::string_view part = options.substr(0, options.find(':'));
+        options.remove_prefix(std::min(options.size(), part.size() + 1));
+        if (part.substr(0, part.find('=')) == key)
+            return std::string(part.substr(std::min(part.size(), key.size() + 1)));
+    }
+    return std::nullopt;
+}
+
 std::string with(const std::string& options, std::string_view key, std::string_view value) {
     const std::string rest = without(options, key);
     if (value == kNothing) return rest;
@@ -98,6 +115,19 @@ std::optional<std::string> recipe_with(const Params& params, const std::string& 
     } catch (const Error&) {
         return std::nullopt;
     }
+}
+
+// Without those options that have an effect beside another one only, where that is gone.
+std::string valid_part(const Params& params, const std::string& options) {
+    if (recipe_with(params, options)) return options;
+    constexpr std::array<std::string_view, 4> kDependent = {"growth_interval", "moment_block", "round_m",
+                                                            "round_v"};
+    std::string out = options;
+    for (const std::string_view key : kDependent) out = without(out, key);
+    for (const std::string_view key : kDependent)
+        if (const auto value = value_of(options, key))
+            if (const std::string more = with(out, key, *value); recipe_with(params, more)) out = more;
+    return out;
 }
 
 }  // namespace
@@ -120,10 +150,8 @@ std::string chosen_option(const Params& params, const OptionSwitch& option) {
 }
 
 std::string options_with(const Params& params, const OptionSwitch& option, std::string_view choice) {
-    if (option.info.name == "loss_scale" && choice == kNothing)  // alone it has no effect
-        return without(without(params.options, "growth_interval"), option.info.name);
-    const std::string plain = without(params.options, option.info.name),
-                      named = with(params.options, option.info.name, choice);
+    const std::string plain = valid_part(params, without(params.options, option.info.name)),
+                      named = valid_part(params, with(params.options, option.info.name, choice));
     return recipe_with(params, plain) == recipe_with(params, named) ? plain : named;
 }
 

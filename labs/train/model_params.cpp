@@ -6,7 +6,7 @@
 #include <array>
 
 #include "core/base/error.h"
-#include "labs/live/rows.h"
+#include "labs/table/training_rows.h"
 
 namespace fp8lab::train {
 namespace {
@@ -25,6 +25,13 @@ constexpr std::array<Size, 4> kSizes = {
 
 bool delayed(const Params& params) { return parse_recipe(params.arm_b).scale == ScaleSource::delayed; }
 bool has_delayed_arm(const Params& p) { return live::any_delayed({p.arm_a, p.arm_b, p.arm_c}); }
+// Of weights between updates. A control that is as it was leaves the word to the options.
+void apply_master(Recipe& recipe, const Params& params) {
+    if (params.round_update != "nearest") recipe.round_update = Rounding::stochastic;
+    if (params.master != "fp32")
+        recipe.master = params.master == "bf16" ? MasterWeights::bf16 : MasterWeights::none;
+}
+
 bool narrow(const Recipe& recipe) { return recipe.fwd && width_bits(*recipe.fwd) <= 8; }
 
 // Arm B's settings, each where the recipe has such a thing: a recipe without a history keeps its own text.
@@ -40,6 +47,7 @@ void apply_settings(Recipe& recipe, const Params& params) {
         }
         recipe.interval = params.interval;
     }
+    apply_master(recipe, params);
     if (!narrow(recipe)) return;
     if (is_fp8(*recipe.fwd) && params.fwd != "recipe") recipe.fwd = &find_format(params.fwd);
     if (is_fp8(*recipe.bwd) && params.bwd != "recipe") recipe.bwd = &find_format(params.bwd);
@@ -47,9 +55,7 @@ void apply_settings(Recipe& recipe, const Params& params) {
         recipe.round = recipe.round_bwd =
             params.round == "nearest" ? Rounding::nearest : Rounding::stochastic;
     }
-    recipe.round_update = params.round_update == "nearest" ? Rounding::nearest : Rounding::stochastic;
     recipe.overflow = params.overflow == "saturate" ? Overflow::saturate : Overflow::nonsaturate;
-    recipe.master = params.master == "fp32" ? MasterWeights::fp32 : MasterWeights::none;
 }
 
 std::vector<Choice> fp8_choices() {
@@ -68,7 +74,7 @@ constexpr const char* kNotDelayed =
 
 void add_arms(Params& p, std::vector<Row>& out) {
     const bool scaled = delayed(p);
-    const live::Adder add{out, false, live::kActsAtNextStep}, if_delayed{out, false, live::kActsIfDelayed};
+    const table::Adder add{out, false, table::kActsAtNextStep}, if_delayed{out, false, table::kActsIfDelayed};
     add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference."}, &p.arm_a, recipe_choices()));
     add(choice(
         {.name = "arm_b", .label = "Arm B", .help = "The experiment; the settings below are for this arm."},
@@ -107,7 +113,7 @@ void add_arms(Params& p, std::vector<Row>& out) {
 }
 
 void add_casts(Params& p, std::vector<Row>& out) {
-    const live::Adder add{out, true, live::kActsAtNextStep}, if_delayed{out, true, live::kActsIfDelayed};
+    const table::Adder add{out, true, table::kActsAtNextStep}, if_delayed{out, true, table::kActsIfDelayed};
     add(choice({.name = "fwd",
                 .label = "Format of x and w",
                 .te_name = "fp8_format",
@@ -125,13 +131,15 @@ void add_casts(Params& p, std::vector<Row>& out) {
          .label = "Overflow",
          .help = "What a value above the format's largest becomes: that largest value, or Inf or NaN."},
         &p.overflow, {{"saturate", "saturate"}, {"nonsaturate", "Inf or NaN"}}));
-    add(choice({.name = "master",
-                .label = "Master weights",
-                .help = "FP32: FP32 weights beside the FP8 copy. none: the E4M3 codes are the weights."},
-               &p.master, {{"fp32", "FP32"}, {"none", "none"}}));
+    add(choice(
+        {.name = "master",
+         .label = "Master weights",
+         .help = "FP32: FP32 weights beside the copy that GEMMs read. BF16: the weights are BF16 numbers. "
+                 "none: the E4M3 codes are the weights."},
+        &p.master, {{"fp32", "FP32"}, {"bf16", "BF16"}, {"none", "none"}}));
     add(choice({.name = "round_update",
                 .label = "Weight update",
-                .help = "How the update is rounded where there are no master weights."},
+                .help = "How the update is rounded where there are no FP32 master weights."},
                &p.round_update, {{"nearest", "nearest"}, {"stochastic", "stochastic"}}));
     add(text({.name = "options",
               .label = "Options of the recipe",
@@ -153,7 +161,7 @@ std::vector<Choice> size_choices() {
 }
 
 void add_training(Params& p, std::vector<Row>& out) {
-    const live::Adder add{out, true, live::kActsOnReset};
+    const table::Adder add{out, true, table::kActsOnReset};
     add(choice({.name = "backend",
                 .label = "Backend",
                 .help = "Where the training runs; auto: on the GPU if there is one."},

@@ -132,8 +132,12 @@ std::vector<Metric> TrainLab::metrics() const {
             list.number("loss_scale_" + arm, static_cast<double>(track.loss_scale));
             list.number("skipped_" + arm, track.skipped);
         }
-        if (track.accumulate_error_steps > 0)
-            list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct(), "%");
+        if (track.accumulate_error_pct.is_known())
+            list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct.value(), "%");
+        if (track.v_zero_pct.is_known()) {
+            list.number("v_zero_" + arm + "_pct", track.v_zero_pct.value(), "%");
+            list.number("large_updates_" + arm + "_ppm", track.large_updates_ppm.value(), "ppm");
+        }
         list.word("provenance_" + arm, std::string(to_string(track.provenance)));
         list.number("step_ms_" + arm, ms_per_step(i), "ms");
         add_cost(list, history_, i);
@@ -160,8 +164,8 @@ std::vector<std::string> TrainLab::metric_names() const {
         const std::string arm(1, "abc"[i]);
         add_names(out,
                   {"loss_{}", "gap_{}_pct", "stopped_{}", "loss_scale_{}", "skipped_{}",
-                   "accumulate_error_{}_pct", "provenance_{}", "step_ms_{}", "step_q1_ms_{}", "memory_{}",
-                   "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
+                   "accumulate_error_{}_pct", "v_zero_{}_pct", "large_updates_{}_ppm", "provenance_{}",
+                   "step_ms_{}", "step_q1_ms_{}", "memory_{}", "tflops_{}", "step_q3_ms_{}", "speedup_{}"},
                   arm);
         if (now.task == TaskKind::spiral) add_names(out, {"accuracy_{}"}, arm);
     }

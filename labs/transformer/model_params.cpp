@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/nn/models/transformer/model.h"
-#include "labs/live/rows.h"
+#include "labs/table/training_rows.h"
 
 namespace fp8lab::transformer {
 namespace {
@@ -34,7 +34,7 @@ constexpr const char* kNoBlocks = "Transformer Engine has no FP8 attention with 
 
 void add_switches(Params& p, std::vector<Row>& out) {
     const std::string why = narrow(parse_recipe(p.arm_b)) ? "" : "Arm B casts nothing to 8 bits or fewer.";
-    const live::Adder add{out, false, live::kActsAtNextStep};
+    const table::Adder add{out, false, table::kActsAtNextStep};
     add(choice({.name = "arm_b",
                 .label = "Arm B",
                 .help = "The experiment, beside arm A; the switches below are for this arm."},
@@ -63,7 +63,7 @@ void add_switches(Params& p, std::vector<Row>& out) {
 }
 
 void add_arms(Params& p, std::vector<Row>& out) {
-    const live::Adder add{out, true, live::kActsAtNextStep}, if_delayed{out, true, live::kActsIfDelayed};
+    const table::Adder add{out, true, table::kActsAtNextStep}, if_delayed{out, true, table::kActsIfDelayed};
     add(choice({.name = "arm_a", .label = "Arm A", .help = "The reference."}, &p.arm_a, recipe_choices()));
     add(choice({.name = "wide",
                 .label = "Kept in BF16",
@@ -75,12 +75,13 @@ void add_arms(Params& p, std::vector<Row>& out) {
                 {"first+last", "both blocks"},
                 {"1.down", "1.down"}}));
     std::string* const inputs[] = {&p.fprop_in, &p.dgrad_in, &p.wgrad_in};
-    for (std::size_t i = 0; i < live::kGemmInputs.size(); ++i) {
-        const live::GemmInputRow& row = live::kGemmInputs[i];
+    for (std::size_t i = 0; i < table::kGemmInputs.size(); ++i) {
+        const table::GemmInputRow& row = table::kGemmInputs[i];
         add(choice(
             {.name = std::string(row.name), .label = std::string(row.label), .help = std::string(row.help)},
-            inputs[i], live::input_choices("recipe")));
+            inputs[i], table::input_choices("recipe")));
     }
+    table::add_moments(p.moments, out);
     if_delayed(integer({.name = "history",
                         .label = "History",
                         .te_name = "amax_history_len",
@@ -91,7 +92,7 @@ void add_arms(Params& p, std::vector<Row>& out) {
 }
 
 void add_training(Params& p, std::vector<Row>& out) {
-    const live::Adder add{out, true, live::kActsOnReset};
+    const table::Adder add{out, true, table::kActsOnReset};
     add(integer(
         {.name = "batch", .label = "Batch", .unit = "sequences", .help = "Sequences of 64 tokens per step."},
         &p.batch, 4, kMostSequences, true));
@@ -138,6 +139,7 @@ std::string arm_b_text(const Params& p) {
     for (const auto& [key, value] :
          {std::pair{"fprop_in", &p.fprop_in}, {"dgrad_in", &p.dgrad_in}, {"wgrad_in", &p.wgrad_in}})
         if (*value != "recipe") text += fmt::format(":{}={}", key, *value);
+    text += table::moment_options(p.moments);
     return recipe_text(parse_recipe(text, {}, "arm_b"));
 }
 

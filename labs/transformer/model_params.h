@@ -10,6 +10,7 @@
 #include "core/nn/model.h"
 #include "core/nn/train_spec.h"
 #include "labs/live/micro_batches.h"
+#include "labs/table/moments.h"
 #include "labs/table/row.h"
 
 namespace fp8lab::transformer {
@@ -27,6 +28,7 @@ struct Params {
     int batch = 8;  // sequences
     double lr = 5e-3;
     int seed = 1;
+    table::Moments moments;  // of arm B
     live::MicroBatches micro;
     int align_step = 0;               // a channel is aligned after so many steps; 0: not
     std::string tensor = "1.down.x";  // selected

@@ -30,7 +30,8 @@ Json arm_json(const TransformerLab& lab, std::size_t index) {
     for (const double loss : arm.loss.values()) json["loss"].push_back(nine_digits(loss));
     if (lab.spec().task == TaskKind::copying)
         for (const double accuracy : arm.accuracy.values()) json["accuracy"].push_back(six_digits(accuracy));
-    if (arm.accumulate_error_steps > 0) json["accumulate_error_pct"] = six_digits(arm.accumulate_error_pct());
+    for (const auto& [name, track, record] : live::kMeansOfSteps)
+        if (const live::KnownMean& mean = arm.*track; mean.is_known()) json[name] = six_digits(mean.value());
     if (arm.stopped) json["stopped"] = {{"step", arm.stopped->step}, {"tensor", arm.stopped->tensor}};
     if (const auto& told = lab.evaluation(index))
         json["evaluation"] = {{"step", told->step},
@@ -73,8 +74,8 @@ ArmSnapshot arm_from(const Json& json, const Recipe& recipe) {
     if (json.contains("stopped"))
         arm.stopped =
             NonFinite{step_of(json["stopped"].at("step")), json["stopped"].at("tensor").get<std::string>()};
-    if (json.contains("accumulate_error_pct") && !arm.records.empty())
-        arm.records.back().accumulate_error_pct = value_of(json["accumulate_error_pct"]);
+    for (const auto& [name, track, record] : live::kMeansOfSteps)
+        if (json.contains(name) && !arm.records.empty()) arm.records.back().*record = value_of(json[name]);
     if (!json.contains("evaluation")) return arm;
     const Json& told = json["evaluation"];
     arm.evaluation = Evaluation{.step = step_of(told.at("step")),

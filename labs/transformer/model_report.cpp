@@ -44,8 +44,12 @@ void add_arm(live::MetricList& list, const TransformerLab& lab, std::size_t inde
         list.number("t99_" + arm, learnt < 0 ? kNan : learnt, "steps");
     }
     list.stopped("stopped_" + arm, track);
-    if (track.accumulate_error_steps > 0)
-        list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct(), "%");
+    if (track.accumulate_error_pct.is_known())
+        list.number("accumulate_error_" + arm + "_pct", track.accumulate_error_pct.value(), "%");
+    if (track.v_zero_pct.is_known()) {
+        list.number("v_zero_" + arm + "_pct", track.v_zero_pct.value(), "%");
+        list.number("large_updates_" + arm + "_ppm", track.large_updates_ppm.value(), "ppm");
+    }
 }
 
 // Of arm B's tensors.
@@ -143,7 +147,8 @@ std::vector<std::string> TransformerLab::metric_names() const {
     for (const char* arm : {"a", "b"})
         live::add_names(out,
                         {"recipe_{}", "loss_{}", "tail_{}", "first_loss_{}", "heldout_{}", "writes_{}",
-                         "acc_{}_pct", "t99_{}", "stopped_{}", "accumulate_error_{}_pct", "ms_{}"},
+                         "acc_{}_pct", "t99_{}", "stopped_{}", "accumulate_error_{}_pct", "v_zero_{}_pct",
+                         "large_updates_{}_ppm", "ms_{}"},
                         arm);
     for (const char* worst : {"worst_x", "worst_dy"}) live::add_names(out, {"{}", "{}_lost_pct"}, worst);
     live::add_names(out, {"gap_{}_pct", "speedup_{}"}, "b");

@@ -12,9 +12,10 @@ namespace {
 using ui::Context;
 
 constexpr std::array<std::string_view, 6> kFirst = {"backend", "arm_b", "attention", "head", "act", "task"};
-constexpr std::array<std::string_view, 13> kMore = {
-    "arm_a", "wide", "fprop_in",   "dgrad_in",      "wgrad_in",     "history", "batch",
-    "lr",    "seed", "accumulate", "accumulate_in", "weight_cache", "amax_of"};
+constexpr std::array<std::string_view, 20> kMore = {
+    "arm_a",        "wide",    "fprop_in",   "dgrad_in",      "wgrad_in",     "m",       "v",
+    "moment_block", "round_m", "round_v",    "master",        "round_update", "history", "batch",
+    "lr",           "seed",    "accumulate", "accumulate_in", "weight_cache", "amax_of"};
 
 ui::Cell number_cell(double value, int decimals = 3) {
     if (!std::isfinite(value)) return {};
@@ -26,7 +27,7 @@ ui::Cell number_cell(double value, int decimals = 3) {
 void TransformerView::explore(Context& c, float width) {
     draw_rows(c, kFirst);
     align_button(c);
-    draw_rows(c, {}, kMore, "arm A, BF16, GEMMs, history, training");
+    draw_rows(c, {}, kMore, "arm A, BF16, GEMMs, moments, training");
     draw_waiting(c);
     ui::divider(c);
     numbers(c, width);

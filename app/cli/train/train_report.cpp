@@ -46,15 +46,19 @@ double median_ms(const std::vector<StepRecord>& records) {
 }
 
 // Mean over the steps in which it is known: a GPU counts in some of the steps only. NaN: in none.
-double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float TensorRecord::*part) {
+template <class Value>
+double mean_of(const std::vector<StepRecord>& records, Value value_of) {
     double sum = 0, counted = 0;
     for (const StepRecord& record : records) {
-        const double value = static_cast<double>(record.tensors[tensor].*part);
+        const auto value = static_cast<double>(value_of(record));
         if (std::isnan(value)) continue;
         sum += value;
         ++counted;
     }
     return counted > 0 ? sum / counted : kNothing;
+}
+double mean_of(const std::vector<StepRecord>& records, std::size_t tensor, float TensorRecord::*part) {
+    return mean_of(records, [=](const StepRecord& record) { return record.tensors[tensor].*part; });
 }
 
 void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPlan& plan,
@@ -216,6 +220,8 @@ std::vector<ArmSummary> TrainReport::summaries() const {
         summary.stopped = arms_[i].stopped;
         summary.ranks = arms_[i].ranks;
         summary.gap_pct = i == 0 ? 0 : 100 * (summary.tail_loss / all.front().tail_loss - 1);
+        summary.v_zero_pct = mean_of(records, [](const StepRecord& r) { return r.v_zero_pct; });
+        summary.large_updates_ppm = mean_of(records, [](const StepRecord& r) { return r.large_updates_ppm; });
         find_worst_underflow(records, plan, summary);
         all.push_back(std::move(summary));
     }
@@ -283,6 +289,10 @@ nlohmann::json TrainReport::json() const {
                                         {"mean_pct", arm.worst_underflow_pct},
                                         {"lost_l1_pct", number_or_null(arm.lost_l1_pct)},
                                         {"lost_energy_pct", number_or_null(arm.lost_energy_pct)}};
+        if (!std::isnan(arm.v_zero_pct)) {
+            entry["v_zero_pct"] = arm.v_zero_pct;
+            entry["large_updates_ppm"] = arm.large_updates_ppm;
+        }
         if (!arm.emulated_because.empty()) entry["emulated_because"] = arm.emulated_because;
         if (arm.evaluation) {
             entry["held_out"] = {{"step", arm.evaluation->step},

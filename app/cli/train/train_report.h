@@ -27,7 +27,8 @@ struct ArmSummary {
     std::optional<Evaluation> evaluation;  // the newest
     std::string worst_underflow;           // the tensor with the highest mean underflow over the run: "dy3"
     double worst_underflow_pct = 0;
-    double lost_l1_pct = 0, lost_energy_pct = 0;  // of that tensor, means over the run as well
+    double lost_l1_pct = 0, lost_energy_pct = 0;   // of that tensor, means over the run as well
+    double v_zero_pct = 0, large_updates_ppm = 0;  // means over the run; NaN: moments in FP32
     std::optional<NonFinite> stopped;
     std::vector<RankState> ranks;  // with several: of the newest weights
 };

@@ -150,6 +150,14 @@ TEST_CASE("moments in fewer bits add their columns behind all others, empty for 
         CHECK(rows[i][first + 3].empty() != narrow);
         if (rows[i][1] == "bf16:m=e4m3") CHECK(rows[i][first + 2] == "0");
     }
+    const json arm = parsed(fp8lab(kSmall + "--recipe bf16,bf16:v=fp16 --json -").out)["arms"];
+    CHECK_FALSE(arm[0].contains("v_zero_pct"));
+    double sum = 0, steps = 0;
+    const auto fp16 = rows_of(fp8lab(kSmall + "--recipe bf16:v=fp16 --csv -").out);
+    for (std::size_t i = 1; i < fp16.size(); ++i, ++steps) sum += std::stod(fp16[i][fp16[i].size() - 2]);
+    CHECK(sum > 0);
+    CHECK(arm[1]["v_zero_pct"].get<double>() == doctest::Approx(sum / steps));
+    CHECK(arm[1].contains("large_updates_ppm"));
     CHECK(rows_of(fp8lab(kSmall + "--recipe bf16:m=fp32,bf16:master=bf16 --csv -").out).front().back() ==
           "lost_energy_pct_dy2");
 }

@@ -36,7 +36,7 @@ OptionSwitch option_named(const Params& params, const std::string& name) {
 }  // namespace
 
 TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
-    const std::set<std::string> inputs = {"loss_scale", "fprop_in", "dgrad_in", "wgrad_in"};
+    const std::set<std::string> inputs = {"loss_scale", "m", "v", "fprop_in", "dgrad_in", "wgrad_in"};
     const auto with_inputs = [&](std::set<std::string> more) {
         more.insert(inputs.begin(), inputs.end());
         return more;
@@ -48,6 +48,8 @@ TEST_CASE("L8 offers a switch for each option that arm B's recipe takes") {
     CHECK(offered(params_of("bf16")) == inputs);
     CHECK(offered(params_of("current")) == with_inputs({"wide", "amax"}));
     CHECK(offered(params_of("bf16", "loss_scale=256")) == with_inputs({"growth_interval"}));
+    CHECK(offered(params_of("bf16", "m=bf16")) == with_inputs({"round_m"}));
+    CHECK(offered(params_of("bf16", "m=fp16:v=e4m3")) == with_inputs({"round_m", "round_v", "moment_block"}));
     CHECK(offered(params_of("nvfp4", "w2d=7")).empty());  // not valid: its error says why
 }
 
@@ -145,4 +147,36 @@ TEST_CASE(
         else
             CHECK_THROWS_AS(arms_of(delayed), Error);
     }
+}
+
+TEST_CASE(
+    "a moment of L8 that goes back to FP32 takes its rounding and its scales with it, and nothing else") {
+    const auto after = [](const std::string& options, const std::string& key, const std::string& value) {
+        const Params params = params_of("bf16", options);
+        return options_with(params, option_named(params, key), value);
+    };
+    const std::string both = "m=e4m3:round_m=stochastic:v=e5m2:round_v=stochastic:moment_block=tensor";
+    CHECK(recipe_text(parse_recipe("bf16:" + after(both, "m", "fp32"))) ==
+          "bf16:v=e5m2:moment_block=tensor:round_v=stochastic");
+    CHECK(recipe_text(parse_recipe("bf16:" + after(both, "v", "bf16"))) ==
+          "bf16:m=e4m3:v=bf16:moment_block=tensor:round_m=stochastic:round_v=stochastic");
+    CHECK(after("v=e4m3:moment_block=tensor:round_v=stochastic", "v", "bf16") == "v=bf16:round_v=stochastic");
+    CHECK(after("v=e4m3:moment_block=tensor:round_v=stochastic", "v", "fp32").empty());
+    CHECK(after("loss_scale=256:growth_interval=20:m=bf16", "m", "fp32") ==
+          "loss_scale=256:growth_interval=20");
+    CHECK(chosen_option(params_of("bf16", "v=e5m2"), option_named(params_of("bf16", "v=e5m2"), "v")) ==
+          "e5m2");
+    CHECK(chosen_option(params_of("bf16"), option_named(params_of("bf16"), "m")) == "fp32");
+}
+
+TEST_CASE(
+    "the weights of L8 are kept as the control says in every recipe, or as the options say where it does "
+    "not") {
+    Params params = params_of("bf16", "master=bf16");
+    CHECK(recipe_text(arms_of(params)[1]) == "bf16:master=bf16");
+    params.options.clear();
+    params.master = "bf16", params.round_update = "stochastic";
+    CHECK(recipe_text(arms_of(params)[1]) == "bf16:round_update=stochastic:master=bf16");
+    params.arm_b = "mxfp8", params.master = "none";
+    CHECK(recipe_text(arms_of(params)[1]) == "mxfp8:round_update=stochastic:master=none");
 }

@@ -9,7 +9,7 @@
 
 #include "labs/table/row.h"
 
-namespace fp8lab::live {
+namespace fp8lab::table {
 
 inline constexpr std::string_view kActsAtNextStep = " A change acts at the next step.",
                                   kActsIfDelayed = " Delayed scaling only; a change acts at the next step.",
@@ -17,18 +17,18 @@ inline constexpr std::string_view kActsAtNextStep = " A change acts at the next 
 
 // Adds rows to a table: to the second tier where `more`, and `acts` to their help.
 struct Adder {
-    std::vector<table::Row>& out;
+    std::vector<Row>& out;
     bool more = false;
     std::string_view acts = {};
 
-    table::Row& operator()(Field field) const {
+    Row& operator()(Field field) const {
         field.info.help += acts;
         return as_it_is(std::move(field));
     }
     // A help line that says it in other words.
-    table::Row& as_it_is(Field field) const {
+    Row& as_it_is(Field field) const {
         field.info.more = more;
-        return out.emplace_back(table::Row{std::move(field)});
+        return out.emplace_back(Row{std::move(field)});
     }
 };
 
@@ -49,4 +49,4 @@ inline constexpr std::array<GemmInputRow, 3> kGemmInputs = {
      {"dgrad_in", "Operands of dgrad", "What dy and w are cast to for dgrad."},
      {"wgrad_in", "Operands of wgrad", "What dy and x are cast to for wgrad. The gradient itself is FP32."}}};
 
-}  // namespace fp8lab::live
+}  // namespace fp8lab::table
