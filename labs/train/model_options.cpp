@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include "core/base/error.h"
@@ -13,8 +14,9 @@ namespace {
 
 constexpr std::string_view kNothing = "none";  // the recipe's text has no word for it
 
-std::vector<OptionSwitch> make_switches() {
-    std::vector<OptionSwitch> all = {
+// Of casts and their scales.
+std::vector<OptionSwitch> cast_switches() {
+    return {
         {{.name = "w2d",
           .label = "Weight scales",
           .help = "1×16: along a row. 16×16: W and its transpose have the same scales. In Transformer Engine "
@@ -50,6 +52,11 @@ std::vector<OptionSwitch> make_switches() {
               "percentile of |x|. Transformer Engine has only the first, and the newest. A change acts at "
               "the next step."},
          {{"max", "largest"}, {"ema0.9", "average, 0.9"}, {"p99.99", "99.99 %"}}},
+    };
+}
+
+std::vector<OptionSwitch> loss_scale_switches() {
+    return {
         {{.name = "loss_scale",
           .label = "Loss scale",
           .help = "As torch.amp.GradScaler: dy is multiplied, weight gradients are divided; a step with an "
@@ -63,6 +70,11 @@ std::vector<OptionSwitch> make_switches() {
               "acts at the next step."},
          {{"0", "never"}, {"20", "20 steps"}, {"2000", "2000 steps"}}},
     };
+}
+
+std::vector<OptionSwitch> make_switches() {
+    std::vector<OptionSwitch> all = cast_switches();
+    std::ranges::move(loss_scale_switches(), std::back_inserter(all));
     for (const table::MomentControl& control : table::moment_controls()) {
         all.push_back({control.info, control.choices});
         all.back().info.help += table::kActsAtNextStep;

@@ -153,9 +153,15 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
                     return choice.id == "recipe" ||
                            has_inputs(parse_recipe("delayed:" + field.info.name + "=" + choice.id));
                 });
+            // What AdamW keeps of weights between two updates: formats, each a value of that option.
+            const bool of_moments =
+                (field.info.name == "m" || field.info.name == "v" || field.info.name == "master") &&
+                std::ranges::all_of(field.choices, [&](const Choice& choice) {
+                    return parse_recipe("delayed:" + field.info.name + "=" + choice.id).base == "delayed";
+                });
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
-                       of_lower || of_scan || of_inputs || of_sums));
+                       of_lower || of_scan || of_inputs || of_sums || of_moments));
         }
     }
 }
