@@ -100,7 +100,7 @@ constexpr bool kManyScales<RoundedUpdate<Gradient, kIs>> = false;  // weights ca
 template <class Gradient, int kIs>
 constexpr bool kMayBeE5m2<RoundedUpdate<Gradient, kIs>> = false;
 template <class Gradient, int kIs>
-constexpr int kBlocksAtOnce<RoundedUpdate<Gradient, kIs>> = 2;
+constexpr int kBlocksAtOnce<RoundedUpdate<Gradient, kIs>> = kIs == kAny ? 2 : 3;
 
 namespace {
 

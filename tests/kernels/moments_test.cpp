@@ -47,7 +47,11 @@ TEST_CASE("moments and weights in fewer bits train on the GPU as on the CPU") {
             CHECK(std::isnan(found[i].v_zero_pct) == std::isnan(expected[i].v_zero_pct));
             zeros += found[i].v_zero_pct, cpu_zeros += expected[i].v_zero_pct;
         }
-        CHECK(std::abs(b[0] / a[0] - 1) < 1e-4);
+        // Sums in another order turn some BF16 outputs of FP8 GEMMs over. With seed 1 and FP32 weights none matters; with seed
+        // 2 the first losses of plain `delayed` differ by 6.9e-4 (one H100, CUDA 13.0, 2026-11-27).
+        const bool other_weights =
+            spec.arms[0].scale == ScaleSource::delayed && spec.arms[0].master == MasterWeights::bf16;
+        CHECK(std::abs(b[0] / a[0] - 1) < (other_weights ? 1e-3 : 1e-4));
         const double ratio = mean_of_steps_101_to_200(b) / mean_of_steps_101_to_200(a);
         MESSAGE(what << ": mean of steps 101-200 " << ratio << " of the CPU's; v that became 0 "
                      << zeros / 200 << " % against " << cpu_zeros / 200);
