@@ -27,7 +27,7 @@ ui::Cell number_cell(double value, int decimals = 3) {
 void TransformerView::explore(Context& c, float width) {
     draw_rows(c, kFirst);
     align_button(c);
-    draw_rows(c, {}, kMore, "arm A, BF16, GEMMs, moments, training");
+    draw_rows(c, {}, kMore, "arm A, GEMMs, moments, training");
     draw_waiting(c);
     ui::divider(c);
     numbers(c, width);
