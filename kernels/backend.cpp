@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/files/memory.h"
 #include "core/nn/memory/cpu_memory.h"
+#include "kernels/bench/collectives.h"
 #include "kernels/bench/grid.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
@@ -16,6 +17,7 @@
 #include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
 #include "kernels/layers/cudnn.h"
+#include "kernels/ranks/trainer.h"
 #include "kernels/trainer/time_blocks.h"
 #include "kernels/trainer/trainer.h"
 
@@ -52,7 +54,13 @@ class CudaBackend final : public Backend {
     std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) override {
         // The weights of one arm at a time pass through main memory.
         require_memory("train", cpu_inference_bytes(spec, 1));
+        if (!spec.devices.empty()) return make_many_gpu_trainer(spec, preparation);
         return make_cuda_trainer(spec, opened(), Launching::graphs, preparation);
+    }
+    int devices() const override {
+        int count = 0;
+        check(cudaGetDeviceCount(&count), "cudaGetDeviceCount");
+        return count;
     }
     std::vector<Capability> capabilities() override {
         const auto device = opened();
@@ -70,6 +78,10 @@ class CudaBackend final : public Backend {
     std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats) override {
         opened();
         return cuda::time_casts(shape, repeats);
+    }
+    std::vector<CollectiveTime> time_collectives(const std::vector<int>& devices,
+                                                 const std::vector<double>& bytes, int repeats) override {
+        return cuda::time_collectives(devices, bytes, repeats);
     }
     std::vector<BlockTimes> time_blocks(const TrainSpec& spec, int repeats) override {
         return cuda::time_blocks(spec, opened(), repeats);

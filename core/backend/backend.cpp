@@ -76,6 +76,10 @@ std::vector<Timed> Backend::time_products(std::array<int, 3>, int) { throw needs
 std::vector<BlockTimes> Backend::time_blocks(const TrainSpec&, int) { throw needs_gpu("blocks"); }
 std::vector<Timed> Backend::time_casts(std::array<int, 2>, int) { throw needs_gpu("cast"); }
 std::vector<AccumulationError> Backend::accumulation_errors() { throw needs_gpu("accumulate"); }
+std::vector<CollectiveTime> Backend::time_collectives(const std::vector<int>&, const std::vector<double>&,
+                                                      int) {
+    throw needs_gpu("comm");
+}
 std::vector<double> Backend::allocated_bytes(const TrainSpec&) {
     throw Error(ErrorKind::backend, "allocated bytes", "the CPU has no memory of its own; a GPU is needed");
 }

@@ -60,10 +60,19 @@ struct BlockTimes {  // of one arm
     double memory_bytes = 0;
 };
 
+// An exchange of several GPUs: "reduce_scatter", "all_gather" or "all_reduce_max" of a tensor of so many bytes. The slowest rank
+// counts.
+struct CollectiveTime {
+    std::string op, type;
+    double bytes = 0, median_ms = 0, q1_ms = 0, q3_ms = 0;
+    int repeats = 0;
+};
+
 class Backend {
   public:
     virtual ~Backend() = default;
     virtual DeviceInfo device() const = 0;
+    virtual int devices() const { return 0; }  // GPUs of this machine
     // Throws Error{backend} when the memory of the device is too small, with the size that was needed and one
     // that would fit; Cancelled when `preparation` asks to stop.
     virtual std::unique_ptr<Trainer> make_trainer(const TrainSpec& spec, const Preparation& preparation) = 0;
@@ -76,6 +85,8 @@ class Backend {
     virtual std::vector<Timed> time_products(std::array<int, 3> mnk, int repeats);
     virtual std::vector<Timed> time_casts(std::array<int, 2> shape, int repeats);
     virtual std::vector<AccumulationError> accumulation_errors();
+    virtual std::vector<CollectiveTime> time_collectives(const std::vector<int>& devices,
+                                                         const std::vector<double>& bytes, int repeats);
     // Times the blocks of a transformer alone, forward, backward and update, for each arm of the spec. Their input
     // and the gradient of their output are given; there is no embedding, head, loss or clipping. The arms alternate.
     virtual std::vector<BlockTimes> time_blocks(const TrainSpec& spec, int repeats);

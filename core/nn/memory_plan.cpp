@@ -30,6 +30,16 @@ std::size_t split_tensors(const ModelPlan& plan, const Recipe& recipe) {
     return count;
 }
 
+Sent sent_of(const Ranks& ranks, const Recipe& recipe, Engine engine) {
+    const bool codes = sent_format(ranks, recipe).name == "e4m3";
+    return engine == Engine::emulated ? Sent::fp32 : codes ? Sent::codes : Sent::bf16;
+}
+
+bool gathers_operand(const TrainSpec& spec, const Recipe& recipe, Engine engine) {
+    return !keeps_bf16_weights(spec, recipe, engine) &&
+           (sent_of(spec.ranks, recipe, engine) == Sent::codes || engine == Engine::bf16);
+}
+
 std::size_t scale_controls(const Recipe& recipe) { return has_inputs(recipe) ? recipe.inputs.size() : 1; }
 
 namespace {
@@ -75,7 +85,9 @@ double step_flop(const TrainSpec& spec, int batch) {
 
 int steps_per_launch(const TrainSpec& spec, int batch) {
     constexpr double kShort = 2e10;  // below, a step takes less than about 0.1 ms
-    return step_flop(spec, batch) <= kShort && spec.accumulate.micro_batches == 1 ? kStepsPerLaunch : 1;
+    return step_flop(spec, batch) <= kShort && spec.accumulate.micro_batches == 1 && spec.ranks.count == 1
+               ? kStepsPerLaunch
+               : 1;
 }
 
 bool measures_every_step(const TrainSpec& spec) {
@@ -103,8 +115,8 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
         const ScaleMode scaling = scale_mode_of(cast_plan(recipe, tensor, Gemm::wgrad));
         return scaling == ScaleMode::tensor || scaling == ScaleMode::row || scaling == ScaleMode::block128;
     };
-    return engine != Engine::emulated && spec.accumulate.micro_batches == 1 && recipe.loss_scale == 0 &&
-           !has_narrow_moments(recipe) && recipe.master != MasterWeights::bf16 &&
+    return engine != Engine::emulated && spec.accumulate.micro_batches == 1 && spec.ranks.count == 1 &&
+           recipe.loss_scale == 0 && !has_narrow_moments(recipe) && recipe.master != MasterWeights::bf16 &&
            gradient_bytes(spec, recipe, engine) == 4 && fits(TensorClass::x) && fits(TensorClass::dy) &&
            padded(batch) <= kMostFusedBatch;
 }

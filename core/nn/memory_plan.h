@@ -33,6 +33,13 @@ ScaleMode scale_mode_of(const CastPlan& plan);
 Engine gemm_engine(Engine arm, const Recipe& recipe);
 // How many tensors of an arm have a cast of their own for each GEMM (core/scaling/side_cast.h).
 std::size_t split_tensors(const ModelPlan& plan, const Recipe& recipe);
+// What an owner sends of a weight with Shard::zero1: codes of the cast itself, BF16 that GEMMs or casts read, or, where a recipe
+// is emulated, FP32 that holds such values.
+enum class Sent { codes, bf16, fp32 };
+Sent sent_of(const Ranks& ranks, const Recipe& recipe, Engine engine);
+constexpr std::size_t bytes_of(Sent sent) { return sent == Sent::codes ? 1 : sent == Sent::bf16 ? 2 : 4; }
+// Whether what is gathered is the operand of the GEMMs; otherwise each rank casts it.
+bool gathers_operand(const TrainSpec& spec, const Recipe& recipe, Engine engine);
 // How many sets of values that users change an arm has: one, or one for each GEMM (Recipe::inputs).
 std::size_t scale_controls(const Recipe& recipe);
 double step_flop(const TrainSpec& spec, int batch);  // of the products, padded; of attention half (causal)
@@ -123,6 +130,15 @@ enum class ArmPart {
     evaluation_results,
     cosines,
     sines,
+    // The parts that only a rank of several has (core/nn/ranks/rank_options.h). Of Shard::zero1: the sum of the gradients of its
+    // block, its block as it is sent, and the weights of all where a cast of each rank reads them.
+    sent_gradient,  // in the format of the sum, where the gradient has another
+    block_gradient,
+    block_sent,
+    gathered,
+    bias_sums,    // of all layers, to be added over the ranks
+    rank_values,  // of which an all-reduce leaves the largest of all ranks
+    spare_state,  // of casts whose amax nobody needs
 };
 
 // The phases of a step that use an allocation, both included.

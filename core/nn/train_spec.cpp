@@ -300,6 +300,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.activation = activation.value_or(task.activation);
     spec.loss = loss.value_or(task.loss);
     spec.batch = in_range("--batch", options.batch.value_or(task.batch), 1, 65536);
+    if (!spec.devices.empty()) spec.batch *= spec.ranks.count;
     spec.lr = in_range("--lr", options.lr.value_or(task.lr), 0.0, 1e6);
     constexpr double kBelowOne = 1 - 1e-9;
     spec.beta1 = in_range("--beta1", options.beta1.value_or(spec.beta1), 0.0, kBelowOne);
@@ -367,10 +368,11 @@ std::string command_line(const TrainSpec& spec) {
     return fmt::format(
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
         "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}",
-        fmt::join(arms, ","), task_text(spec), model_text(spec), spec.batch, spec.steps, shortest(spec.lr),
+        fmt::join(arms, ","), task_text(spec), model_text(spec),
+        spec.devices.empty() ? spec.batch : spec.batch / spec.ranks.count, spec.steps, shortest(spec.lr),
         to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
         to_string(spec.loss), spec.seed, optimizer_text(spec), accumulation_text(spec),
-        ranks_text(spec.ranks));
+        ranks_text(spec.ranks, spec.devices));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {

@@ -61,6 +61,7 @@ struct TrainSpec {
     StateType state = StateType::fp32;
     Accumulation accumulate;
     Ranks ranks;
+    std::vector<int> devices;  // the GPU of each rank; empty: ranks of the CPU, or one GPU
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
 };
 
@@ -82,6 +83,8 @@ struct TrainOptions {
     std::optional<int> accumulate;
     std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
     std::optional<int> ranks;
+    std::vector<int> devices = {};  // of GPUs; with several, `batch` is that of each
+    std::optional<double> timeout_s;
     std::string shard = {}, gather = {}, sum = {}, weight_scale = {}, act_amax = {}, bad = {};  // as before
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;

@@ -135,6 +135,9 @@ struct ArmCost {  // what a step of this arm costs on a GPU; on the CPU only Ste
     // than the step, "gaps" is the difference; where it is more, parts of a step run at the same time. A cast in the
     // kernel of a norm counts as a norm.
     std::vector<std::pair<std::string, double>> parts;
+    // Of several GPUs: how long something travels between them in a step, and how much of it while no GEMM runs; medians of
+    // rank 0. NaN: one GPU.
+    double network_ms = std::numeric_limits<double>::quiet_NaN(), network_shown_ms = network_ms;
     int graphs = 0;    // captured so far
     std::string note;  // Trainer::note()
 };

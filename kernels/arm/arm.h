@@ -62,9 +62,12 @@ class CudaArm {
 
     // Enqueues `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch
     // with its part, for the breakdown of the time.
-    enum class Part { gemm, cast, attention, norm, optimiser, bookkeeping };
+    enum class Part { gemm, cast, attention, norm, optimiser, bookkeeping, network };
     using Mark = std::function<void(Part)>;
     virtual void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {}) = 0;
+    // Called before and after each GEMM and each exchange with other ranks, with the stream that it is on. It may be empty.
+    using Watch = std::function<void(Part, bool begins, cudaStream_t)>;
+    void watch(Watch watch) { watch_ = std::move(watch); }
 
     // These settings take effect with the next launch on the stream; graphs stay valid.
     void set_history(int length, cudaStream_t stream);
@@ -93,6 +96,9 @@ class CudaArm {
     int casts_in_step(TensorId id) const {
         return plan_.tensor(id).tensor == TensorClass::w ? 1 : spec_.accumulate.micro_batches;
     }
+
+    // Of how many ranks a record of all is: of one, where each casts its own part of the weights.
+    virtual int ranks_that_cast(TensorId) const { return spec_.ranks.count; }
 
     // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
@@ -131,6 +137,13 @@ class CudaArm {
             if (mark && *mark) (*mark)(part);
         }
     };
+
+    template <class Work>
+    void watched(Part part, cudaStream_t stream, const Work& work) const {
+        if (watch_) watch_(part, true, stream);
+        work();
+        if (watch_) watch_(part, false, stream);
+    }
 
     void allocate_shared();  // states, records, the emulation's scratch memory
     // Without memory. `along`: K of the first GEMM that reads it. A split tensor has `other` for the second one, unless
@@ -217,10 +230,12 @@ class CudaArm {
     Buffer<LossScaleResult> loss_scale_results_;
     Buffer<MomentCounts> moment_counts_;  // empty: moments are kept in FP32
     Buffer<MomentResult> moment_results_;
+    int first_micro_ = 0;       // of the micro-batches of all ranks, this rank's first one
     Memory scratch_, rotated_;  // of emulated casts
     std::size_t memory_bytes_ = 0;
 
   private:
+    Watch watch_;
     Pinned<StepResult> host_results_;
     Pinned<TensorResult> host_tensors_;
     std::unique_ptr<Pinned<LossScaleResult>> host_loss_scales_;

@@ -17,11 +17,20 @@ std::size_t token_stride(const TrainSpec& spec) {
         TokenRing{.rows = tokens_of(spec), .vocabulary = spec.vocabulary}.stride());
 }
 
+void keep_part(Matrix<float>& all, int part, int parts) {
+    const std::size_t each = all.values.size() / size(parts), first = size(part) * each;
+    all.values = {all.values.begin() + static_cast<std::ptrdiff_t>(first),
+                  all.values.begin() + static_cast<std::ptrdiff_t>(first + each)};
+    all.rows /= size(parts);
+}
+
 }  // namespace
 
-Batches::Batches(const TrainSpec& spec)
+Batches::Batches(const TrainSpec& spec, const TrainSpec* all, int rank)
     : spec_(spec),
-      task_(make_task(spec)),
+      rank_(rank),
+      ranks_(all ? all->ranks.count : 1),
+      task_(make_task(all ? *all : spec)),
       data_slots_(data_slots(spec)),
       inputs_(kInputSlots),
       host_inputs_(kInputSlots),
@@ -36,7 +45,7 @@ Batches::Batches(const TrainSpec& spec)
     x_ = Buffer<float>(slots * x);
     y_ = Buffer<float>(slots * y);
     if (data_slots_ == 1) {
-        task_->draw(0, batch_);
+        draw(0);
         x_.upload(std::get<DenseBatch>(batch_).x.values);
         y_.upload(std::get<DenseBatch>(batch_).y.values);
         batch_ = {};
@@ -44,6 +53,14 @@ Batches::Batches(const TrainSpec& spec)
     }
     host_x_ = std::make_unique<Pinned<float>>(slots * x);
     host_y_ = std::make_unique<Pinned<float>>(slots * y);
+}
+
+void Batches::draw(int step) {
+    task_->draw(step, batch_);
+    if (ranks_ == 1) return;
+    auto& dense = std::get<DenseBatch>(batch_);
+    keep_part(dense.x, rank_, ranks_);
+    keep_part(dense.y, rank_, ranks_);
 }
 
 StepRings Batches::rings(bool overlap) const {
@@ -67,7 +84,7 @@ void Batches::stage(int step, double lr, float poison, cudaStream_t stream) {
     input.poison = poison;
     stage_input(slot, input, stream);
     if (data_slots_ == 1) return;
-    task_->draw(step, batch_);
+    draw(step);
     if (host_tokens_)
         copy_tokens(slot, stream);
     else

@@ -12,7 +12,8 @@ namespace fp8lab::cuda {
 
 class Batches {
   public:
-    explicit Batches(const TrainSpec& spec);
+    // all: of all ranks, where there are several; this one has the part of its rank.
+    explicit Batches(const TrainSpec& spec, const TrainSpec* all = nullptr, int rank = 0);
 
     StepRings rings(bool overlap) const;
     // What `step` needs. Its slot was last read by launches that are done. `poison` multiplies its x.
@@ -30,11 +31,13 @@ class Batches {
     const Task& task() const { return *task_; }
 
   private:
+    void draw(int step);
     void copy_dense(std::size_t slot, cudaStream_t stream);
     void copy_tokens(std::size_t slot, cudaStream_t stream);
     void stage_input(std::size_t slot, const StepInput& input, cudaStream_t stream);
 
     const TrainSpec& spec_;
+    const int rank_, ranks_;
     std::unique_ptr<Task> task_;
     int data_slots_ = 1;
     Batch batch_;

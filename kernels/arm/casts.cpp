@@ -126,7 +126,8 @@ EmulatedCast CudaArm::emulated(const Slot& slot, Along along, int micro) const {
     how.seed = spec_.seed;
     how.layer = slot.ordinal;
     how.detail = slot.place * 2 + (along == Along::rows);
-    how.micro = micro;
+    // Weights are rounded alike in all ranks.
+    how.micro = slot.tensor == TensorClass::w ? micro : first_micro_ + micro;
     how.controls = controls(slot);
     return how;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,5 +32,27 @@ class PartTimes {
     std::deque<Event> events_;
     std::vector<CudaArm::Part> parts_;
 };
+
+// How long something travels between GPUs while no GEMM runs: a step as it is, with an event before and after each of both.
+class NetworkTimes {
+  public:
+    CudaArm::Watch watch() {
+        return [this](CudaArm::Part part, bool begins, cudaStream_t stream) { add(part, begins, stream); };
+    }
+    struct Times {
+        double travels_ms = 0, shown_ms = 0;  // shown: no GEMM runs meanwhile
+    };
+    Times read() const;  // once the streams have run the graph
+
+  private:
+    void add(CudaArm::Part part, bool begins, cudaStream_t stream);
+    struct Span {
+        CudaArm::Part part;
+        Event from, to;
+    };
+    std::deque<Span> spans_;
+};
+// Each of the two alone; none: there are no times.
+std::optional<NetworkTimes::Times> median(const std::vector<NetworkTimes::Times>& times);
 
 }  // namespace fp8lab::cuda

@@ -28,7 +28,7 @@ TensorRecord to_record(const TensorResult& tensor, TensorId id, const CudaArm& a
     if (!r.applies) return r;
     const bool known = arm.records(id, with_stats);
     CastStats stats;
-    stats.n = known ? arm.recorded_elements(id) * arm.casts_in_step(id) : 0;
+    stats.n = known ? arm.recorded_elements(id) * arm.casts_in_step(id) * arm.ranks_that_cast(id) : 0;
     stats.underflow = static_cast<std::int64_t>(tensor.underflow);
     stats.overflow = static_cast<std::int64_t>(tensor.overflow);
     stats.signal = tensor.sums.signal;
@@ -90,7 +90,29 @@ StepRecord to_record(const ArmRecord& record, const CudaArm& arm, const RecordCo
     return out;
 }
 
-std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm) {
+ArmRecord merged(std::span<const ArmRecord> ranks) {
+    ArmRecord all = ranks.front();
+    for (const ArmRecord& one : ranks.subspan(1)) {
+        all.result.loss += one.result.loss;
+        all.result.correct += one.result.correct;
+        all.result.alive &= one.result.alive;
+        for (std::size_t i = 0; i < all.tensors.size(); ++i) {
+            TensorResult& to = all.tensors[i];
+            const TensorResult& from = one.tensors[i];
+            if (from.amax_bits > to.amax_bits) to.amax_bits = from.amax_bits, to.scale = from.scale;
+            to.underflow += from.underflow;
+            to.overflow += from.overflow;
+            to.sums.signal += from.sums.signal;
+            to.sums.noise += from.sums.noise;
+            to.sums.mass += from.sums.mass;
+            to.sums.fourth += from.sums.fourth;
+        }
+    }
+    all.result.loss /= static_cast<double>(ranks.size());
+    return all;
+}
+
+std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm, bool in_parameters) {
     const auto& tensors = arm.plan().tensors;
     const auto is_bad = [](const TensorResult& tensor, const CastPlan& plan) {
         constexpr std::uint32_t kInfinity = 0x7F800000;
@@ -107,7 +129,7 @@ std::string first_nonfinite(const ArmRecord& record, const CudaArm& arm) {
     if (!std::isfinite(record.result.loss)) return "loss";
     for (std::size_t i = tensors.size(); i-- > 0;)
         if (tensors[i].tensor == TensorClass::dy && bad(i)) return tensors[i].name;
-    return arm.nonfinite_parameter();
+    return in_parameters ? arm.nonfinite_parameter() : "";
 }
 
 }  // namespace fp8lab::cuda

@@ -32,6 +32,7 @@ std::unique_ptr<Attention> make_cudnn_attention(const AttentionSizes&, const Att
 
 #include "core/base/error.h"
 #include "kernels/device/graph.h"
+#include "kernels/device/library_folders.h"
 
 namespace cudnn_frontend {
 void* cudnn_dlhandle = nullptr;  // the frontend looks its functions up here
@@ -41,33 +42,6 @@ namespace fp8lab::cuda {
 namespace {
 
 namespace fe = cudnn_frontend;
-using Folders = std::vector<std::filesystem::path>;
-
-// The library's folder in each python3.N below `root`.
-void add_python_folders(const std::filesystem::path& root, const char* packages, Folders& to) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(root, none))
-        if (entry.path().filename().string().starts_with("python3"))
-            to.push_back(entry.path() / packages / "nvidia/cudnn/lib");
-}
-
-Folders folders() {
-    Folders out;
-    const auto variable = [](const char* name) -> std::filesystem::path {
-        const char* const value = std::getenv(name);
-        return value ? value : "";
-    };
-    if (const auto told = variable("FP8LAB_CUDNN_DIR"); !told.empty()) return {told, told / "lib"};
-    if (const auto environment = variable("VIRTUAL_ENV"); !environment.empty())
-        add_python_folders(environment / "lib", "site-packages", out);
-    if (const auto home = variable("HOME"); !home.empty())
-        add_python_folders(home / ".local/lib", "site-packages", out);
-    add_python_folders("/usr/local/lib", "dist-packages", out);
-    add_python_folders("/usr/lib", "dist-packages", out);
-    out.emplace_back();  // the loader's own
-    return out;
-}
-
 struct Library {
     std::string text;
     bool found = false;
@@ -75,7 +49,7 @@ struct Library {
 
 const Library& library() {
     static const Library opened = [] {
-        for (const auto& folder : folders()) {
+        for (const auto& folder : library_folders("FP8LAB_CUDNN_DIR", "cudnn")) {
             const auto path = folder / "libcudnn.so.9";
             void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
             if (!handle) continue;

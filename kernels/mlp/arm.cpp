@@ -11,14 +11,17 @@
 namespace fp8lab::cuda {
 
 MlpArm::MlpArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
-               const StepRings& rings, cudaStream_t stream, const Preparation& preparation)
-    : CudaArm(spec, recipe, choice), lt_(lt), rings_(rings) {
+               const StepRings& rings, cudaStream_t stream, const Preparation& preparation,
+               const RankPlace& place)
+    : CudaArm(spec, recipe, choice), lt_(lt), rings_(rings), place_(place) {
+    first_micro_ = place.rank * parts();
     if (layer_count() > kMaxLayers)
         throw Error(ErrorKind::backend, "--layers", "the GPU trains at most 16 layers");
     if (spec.clip != 0)  // the update of a layer does not wait for the gradients of the others
         throw usage_error("--clip", "has no effect on model mlp on a GPU: --backend cpu");
     allocate();
-    for (std::size_t i = 0; i < layers_.size() + 2; ++i) events_.forks.emplace_back();
+    for (std::size_t i = 0; i < 2 * layers_.size() + 4; ++i) events_.forks.emplace_back();
+    if (place_.several()) events_.gathered.resize(layers_.size());
     make_plans(stream, preparation);
     push_controls(stream);
     preparation.begin(fmt::format("{}: initial weights", recipe.base));
@@ -62,15 +65,21 @@ void MlpArm::allocate() {
         layer->dy = make_layer_slot(plan, {TensorClass::dy, number}, rows(), out, number);
         layer->out = layer->dy.shape;
         const auto parameters = [&](ArmPart part, Element element) {
-            return plan.bytes(part, number) > 0 ? Parameters(element, layer->w.shape) : Parameters();
+            return plan.bytes(part, number) > 0
+                       ? Parameters(element,
+                                    part == ArmPart::weight_gradient ? layer->w.shape : updated_shape(*layer))
+                       : Parameters();
         };
         const auto floats = [&](ArmPart part) {
             return Buffer<float>(plan.bytes(part, number) / sizeof(float));
         };
+        if (spec_.ranks.sharded()) layer->block = make_block(plan, *layer);
         layer->h = Memory(plan.bytes(ArmPart::output, number));
         layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
         layer->master = parameters(ArmPart::master, kept_in_);
-        for (Slot* side = &layer->w; side; side = side->other.get()) side->values = layer->master.get();
+        for (Slot* side = &layer->w; side; side = side->other.get())
+            side->values = layer->block && layer->block->gathered.bytes() > 0 ? layer->block->gathered.get()
+                                                                              : layer->master.get();
         layer->dw = parameters(ArmPart::weight_gradient, gradient_in());
         layer->b = floats(ArmPart::bias);
         layer->b_before = floats(ArmPart::bias_before);
@@ -94,7 +103,9 @@ void MlpArm::allocate() {
     loss_partials_ = Buffer<double>(plan.bytes(ArmPart::loss_partials) / sizeof(double));
     row_stats_ = Buffer<float2>(plan.bytes(ArmPart::row_stats) / sizeof(float2));
     row_correct_ = Buffer<std::uint8_t>(plan.bytes(ArmPart::row_correct));
-    if (parts() > 1) gradient_factor_ = Buffer<float>(std::vector<float>{1.0F / static_cast<float>(parts())});
+    if (const int all = parts() * place_.count; all > 1)
+        gradient_factor_ = Buffer<float>(std::vector<float>{1.0F / static_cast<float>(all)});
+    if (place_.several()) allocate_ranks(plan);
     if (recipe_.loss_scale > 0) allocate_loss_scale();
     scratch_ = Memory(plan.bytes(ArmPart::scratch));
     rotated_ = Memory(plan.bytes(ArmPart::rotated));
@@ -120,6 +131,8 @@ void MlpArm::make_plans(cudaStream_t stream, const Preparation& preparation) {
 
 Element MlpArm::gradient_in() const {
     constexpr int kAny = 16;
+    if (place_.several() && parts() == 1 && engine_ != Engine::emulated && spec_.state != StateType::bf16)
+        return spec_.ranks.sum == "bf16" ? Element::bf16 : Element::f32;
     const bool sums_in_bf16 = spec_.accumulate.format == "bf16" && engine_ != Engine::emulated;
     return spec_.state == StateType::bf16 || sums_in_bf16
                ? Element::bf16
@@ -154,7 +167,8 @@ ArmCheckpoint MlpArm::checkpoint() const {
             values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
             return values;
         };
-        ParameterCheckpoint weights{layer->master.read(), {layer->m.read(), layer->v.read()}, {}};
+        ParameterCheckpoint weights{
+            whole(*layer, layer->master), {whole(*layer, layer->m), whole(*layer, layer->v)}, {}};
         if (recipe_.master == MasterWeights::none) weights.storage_scale = states[layer->w.id.index].scale;
         out.parameters.push_back(std::move(weights));
         out.parameters.push_back({vector(layer->b), {vector(layer->mb), vector(layer->vb)}, {}});
@@ -174,9 +188,9 @@ void MlpArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
             from.resize(to.size(), 0.0F);
             to.upload(from);
         };
-        layer.master.write(as_kept(weights.values));
-        layer.m.write(weights.moments.m);
-        layer.v.write(weights.moments.v);
+        layer.master.write(as_kept(part_of(layer, weights.values)));
+        layer.m.write(part_of(layer, weights.moments.m));
+        layer.v.write(part_of(layer, weights.moments.v));
         vector(bias.values, layer.b);
         vector(bias.moments.m, layer.mb);
         vector(bias.moments.v, layer.vb);

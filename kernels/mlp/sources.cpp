@@ -63,7 +63,12 @@ CudaArm::Launch MlpArm::source_of(const Slot& slot, const ArmState* arm, cudaStr
     const bool fast = engine_ != Engine::emulated;
     if (id.tensor == TensorClass::w)
         return [&layer, shape, stream](const CastTarget& target, Pass pass) {
-            cast_matrix(layer.master.get(), layer.master.element(), shape, target, pass, stream);
+            const bool gathered = layer.block && layer.block->gathered.bytes() > 0;
+            const Element element = !gathered                       ? layer.master.element()
+                                    : layer.block->as == Sent::bf16 ? Element::bf16
+                                                                    : Element::f32;
+            cast_matrix(gathered ? layer.block->gathered.get() : layer.master.get(), element, shape, target,
+                        pass, stream);
         };
     if (id.tensor == TensorClass::x && index == 0)
         return [x = ring(rings_.x, spec_.layers.front(), arm, true), shape, stream](

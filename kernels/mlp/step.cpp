@@ -18,10 +18,13 @@ void MlpArm::forward(const Step& step) {
     for (const auto& layer : layers_) {
         Slot& x = x_of(*layer, step);
         if (layer->number > 1 || step.first || !other_x_) cast_value(x, step);
-        if (step.micro == 0 && !cast_by_optimiser(layer->w) && (step.first || !cast_beside(*layer)))
+        if (step.micro == 0 && layer->block) step.wait(events_.gathered[layer->number - 1]);
+        if (step.micro == 0 && casts_weights(*layer) && (step.first || !cast_beside(*layer)))
             cast_value(layer->w, step);
-        layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
-                          factors(layer->w, false), step.main);
+        watched(Part::gemm, step.main, [&] {
+            layer->fprop->run(x.for_first(), layer->w.for_first(), layer->h.get(), factors(x, false),
+                              factors(layer->w, false), step.main);
+        });
         step.tell(Part::gemm);
         round_emulated(layer->h.get(), layer->out, recipe_.out, step);
         if (layer->number == 1 && !step.first) step.wait(events_.finished);
@@ -74,7 +77,7 @@ void MlpArm::backward(Step& step) {
     step.fork();
     if (!step.more) {
         finish_all_losses(step);
-        record_now(all_but_later_gradients(), step);
+        if (!place_.several()) record_now(all_but_later_gradients(), step);
     }
     if (other_x_ && !step.last) {
         const Step next = step.next_beside();
@@ -86,8 +89,10 @@ void MlpArm::backward(Step& step) {
         MlpLayer& layer = *layers_[l];
         MlpLayer& below = *layers_[l - 1];
         // FP8 reads the transposed weights; the others take the weights as they lie.
-        layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(), factors(layer.dy, false),
-                         factors(layer.w, true), step.main);
+        watched(Part::gemm, step.main, [&] {
+            layer.dgrad->run(layer.dy.for_first(), layer.w.for_second(), layer.da.get(),
+                             factors(layer.dy, false), factors(layer.w, true), step.main);
+        });
         step.tell(Part::gemm);
         if (!layer.wgrad) optimise_beside(layer, step);
         round_emulated(layer.da.get(), layer.x.shape, recipe_.out, step);
@@ -124,9 +129,12 @@ void MlpArm::optimise_biases(const Step& step) {
 }
 
 void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
+    if (updated_shape(layer).rows == 0) return;  // this rank has no block
     const Slot& x = x_of(layer, step);
     CastTarget target;
-    if (cast_by_optimiser(layer.w)) {
+    if (layer.block) {
+        target = block_target(layer, step.with_stats);
+    } else if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
         target.rows = layer.w.cast ? layer.w.first.get() : layer.master.get();
         target.columns = layer.w.second.get();
@@ -140,9 +148,13 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.w = layer.master.get();
     source.m = layer.m.get();
     source.v = layer.v.get();
-    source.g = layer.dw.get();
+    source.g = layer.block                       ? layer.block->gradient.get()
+               : layer.sent_gradient.bytes() > 0 ? layer.sent_gradient.get()
+                                                 : layer.dw.get();
     source.element = kept_in_;
-    source.g_element = layer.dw.element();
+    source.g_element = !place_.several()           ? layer.dw.element()
+                       : spec_.ranks.sum == "bf16" ? Element::bf16
+                                                   : Element::f32;
     source.inputs = inputs();
     source.input_slots = input_slots();
     source.arm = step.arm;
@@ -151,7 +163,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.gradient_factor = gradient_factor();
     source.rounded = rounded(layer.m, layer.v, layer.w.ordinal);
     if (layer.wgrad)
-        update_weights(source, layer.w.shape, target, stream);
+        update_weights(source, updated_shape(layer), target, stream);
     else
         update_weights(source,
                        {layer.dy.for_second(), x.for_second(), operand_element(layer.dy.of_second()),
@@ -160,6 +172,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
                        layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer.w, layer.master.get(), recipe_.round_update, step.arm, stream);
+    if (layer.block && engine_ == Engine::emulated) send_block(layer, stream);
     step.tell(Part::optimiser);
 }
 
@@ -181,8 +194,10 @@ bool MlpArm::cast_beside(const MlpLayer& layer) const {
 // To those of the micro-batches before.
 void MlpArm::add_gradient(MlpLayer& layer, const Step& step) {
     const Slot& x = x_of(layer, step);
-    layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
-                     factors(x, true), step.main, step.micro > 0);
+    watched(Part::gemm, step.main, [&] {
+        layer.wgrad->run(layer.dy.for_second(), x.for_second(), layer.dw.get(), factors(layer.dy, true),
+                         factors(x, true), step.main, step.micro > 0);
+    });
     step.tell(Part::gemm);
     round_emulated(layer.dw.get(), layer.w.shape,
                    spec_.accumulate.format == "bf16" ? OutType::bf16 : recipe_.wgrad, step);
@@ -209,6 +224,7 @@ void MlpArm::update_loss_scale(const Step& step) {
 }
 
 void MlpArm::update(Step& step) {
+    if (place_.several()) return update_with_ranks(step);
     const bool scales = recipe_.loss_scale > 0;
     if (scales) {  // all gradients come first
         step.wait(events_.scales);
@@ -236,7 +252,10 @@ void MlpArm::requantise_weights() {
     for (const auto& layer : layers_) {
         if (recipe_.master == MasterWeights::none)
             quantize_storage(layer->w, layer->master.get(), Rounding::nearest, step.arm, step.main);
-        if (cast_by_optimiser(layer->w)) cast_value(layer->w, step);
+        if (layer->block)
+            send_block(*layer, step.main);
+        else if (cast_by_optimiser(layer->w))
+            cast_value(layer->w, step);
     }
 }
 
@@ -252,6 +271,10 @@ void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark
         throw Error(ErrorKind::backend, "steps of a launch", fmt::format("{} are too many", steps));
     for (int i = 0; i < steps; ++i) {
         const bool last = i + 1 == steps, other_x = other_x_ && (steps - 1 - i) % 2 == 1;
+        Step begin(
+            {stream, mark || parts() > 1 ? stream : side_.get(), arm_.get() + i, with_stats, &mark, 0, false},
+            events_, i == 0, last, other_x);
+        named("gather", [&] { gather_weights(begin); });
         for (micro_ = 0; micro_ + 1 < parts(); ++micro_) {  // on one stream
             Step part({stream, stream, arm_.get() + i, with_stats, &mark, micro_, true}, events_, i == 0,
                       last, other_x);
@@ -262,6 +285,7 @@ void MlpArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark
         }
         Step step({stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark, micro_, false},
                   events_, i == 0, last, other_x);
+        step.used = begin.used;
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         named("backward", [&] { backward(step); });

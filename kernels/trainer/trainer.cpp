@@ -26,6 +26,8 @@
 #include "kernels/device/graph.h"
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
+#include "kernels/ranks/exchange.h"
+#include "kernels/trainer/refusals.h"
 #include "kernels/trainer/room.h"
 #include "kernels/transformer/arm.h"
 
@@ -34,6 +36,7 @@ namespace {
 
 constexpr int kInFlight = 2;                 // launches that the host is ahead
 constexpr int kStepBeforeParts = 30;         // clocks and caches are what they will be
+constexpr int kNetworkSteps = 9;             // of which the median is told
 constexpr int kStepsPerText = 9;             // time of steps over that of the texts: Evaluation::text_step
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
@@ -47,6 +50,7 @@ struct TrainedArm {
     std::optional<NonFinite> stopped;
     std::deque<double> step_ms;
     std::vector<std::pair<std::string, double>> parts;
+    std::vector<NetworkTimes::Times> network;
     std::optional<Evaluation> evaluation;  // the newest
     std::optional<TensorView> watched;     // before the evaluation
     int graphs = 0;                        // captured
@@ -64,28 +68,10 @@ struct InFlight {
     std::vector<Event> marks;  // arms + 1: before the first, after each
 };
 
-// What only the CPU computes of gradient accumulation.
-void refuse_accumulation(const TrainSpec& spec) {
-    const Accumulation& a = spec.accumulate;
-    const auto refuse = [](const char* option, const std::string& why) {
-        throw Error(ErrorKind::backend, option, why + ": --backend cpu");
-    };
-    if (a.weights != WeightCache::once) refuse("--weight-cache", "a GPU casts weights once a step");
-    if (a.micro_batches == 1) return;
-    if (a.format != "fp32" && a.format != "bf16")
-        refuse("--accumulate-in", "a GPU adds gradients in fp32 or bf16, not in " + a.format);
-    if (find_model(spec.model).tokens) refuse("--accumulate", "a GPU takes micro-batches of model mlp only");
-    for (const Recipe& recipe : spec.arms)
-        if (recipe.wgrad == OutType::bf16 || spec.state == StateType::bf16)
-            refuse("--accumulate", "recipe " + recipe.name +
-                                       " has its weight gradients in bf16; with "
-                                       "micro-batches a GPU adds them as --accumulate-in says");
-}
-
 class CudaTrainer final : public Trainer {
   public:
     CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
-                const Preparation& preparation);
+                const Preparation& preparation, const RankPlace& place = {});
     ~CudaTrainer() override { cudaStreamSynchronize(stream()); }
     CudaTrainer(const CudaTrainer&) = delete;
     CudaTrainer& operator=(const CudaTrainer&) = delete;
@@ -132,6 +118,7 @@ class CudaTrainer final : public Trainer {
     std::unique_ptr<CudaArm> make_arm(const Recipe& recipe) const;
     void apply(const Command& command);
     void change_recipe(TrainedArm& arm, const Recipe& recipe);
+    float bad_factor(int step) const;
     void stage(int first, int count);
     int steps_at_once(int wanted) const;
     void evaluate();
@@ -141,15 +128,23 @@ class CudaTrainer final : public Trainer {
     void run(TrainedArm& arm, int count, bool with_stats);
     void collect(std::size_t leave);
     void finish(InFlight& work);
+    void add_record(TrainedArm& target, int step, const RankRecords& ranks, bool with_stats);
+    NonFinite nonfinite(const TrainedArm& target, int step, const RankRecords& ranks) const;
     void drain() { collect(0); }
     bool warm() const {  // every arm has run
         return std::ranges::all_of(arms_,
                                    [](const TrainedArm& a) { return a.many || a.one || a.one_with_stats; });
     }
     void measure_parts();
+    bool wants_network() const {
+        return place_.several() && std::ssize(arms_.front().network) < kNetworkSteps;
+    }
+    void measure_network();
     ArmCost cost(const TrainedArm& arm) const;
 
-    TrainSpec spec_;
+    const TrainSpec all_;  // of all ranks
+    TrainSpec spec_;       // of this one
+    const RankPlace place_;
     std::shared_ptr<Device> device_;
     Launching launching_;
     Preparation preparation_;
@@ -167,23 +162,31 @@ class CudaTrainer final : public Trainer {
     Clock::time_point next_texts_{};  // no text of an evaluation is drawn earlier
 };
 
+TrainSpec of_one_rank(TrainSpec spec) {
+    spec.batch /= spec.ranks.count;
+    return spec;
+}
+
 CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, Launching launching,
-                         const Preparation& preparation)
-    : spec_(spec),
+                         const Preparation& preparation, const RankPlace& place)
+    : all_(spec),
+      spec_(of_one_rank(spec)),
+      place_(place),
       device_(std::move(device)),
       launching_(launching),
       preparation_(preparation),
       tokens_(find_model(spec.model).tokens) {
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
-    if (spec.ranks.count > 1)
+    if (spec.ranks.count != place.count)
         throw Error(ErrorKind::backend, "--ranks", "virtual ranks are computed on the CPU: --backend cpu");
     refuse_accumulation(spec);
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     std::vector<Engine> engines;
     for (const Recipe& recipe : spec.arms) engines.push_back(engine_of(recipe).engine);
-    check_room(spec, engines);  // before anything that takes long
-    batches_ = std::make_unique<Batches>(spec_);
+    refuse_ranks(spec, engines);
+    check_room(spec_, engines);  // before anything that takes long
+    batches_ = std::make_unique<Batches>(spec_, &all_, place_.rank);
     per_launch_ = steps_per_launch(spec_, spec_.batch);
     stats_always_ = measures_every_step(spec_);
     for (const Recipe& recipe : spec_.arms) arms_.emplace_back().arm = make_arm(recipe);
@@ -195,7 +198,7 @@ std::unique_ptr<CudaArm> CudaTrainer::make_arm(const Recipe& recipe) const {
         return std::make_unique<TransformerArm>(spec_, recipe, engine_of(recipe), device_->lt, rings,
                                                 stream(), preparation_);
     return std::make_unique<MlpArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
-                                    preparation_);
+                                    preparation_, place_);
 }
 
 const TrainedArm& CudaTrainer::arm(int index) const {
@@ -260,10 +263,16 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     arms_.front().parts.clear();  // all arms are measured again
 }
 
+float CudaTrainer::bad_factor(int step) const {
+    const auto& bad = spec_.ranks.bad;
+    return bad && bad->rank == place_.rank && bad->step == step ? static_cast<float>(bad->factor) : 1.0F;
+}
+
 // What steps first, ..., first + count - 1 need from the host.
 void CudaTrainer::stage(int first, int count) {
     for (int step = first; step < first + count; ++step)
-        batches_->stage(step, learning_rate(spec_, step), std::exchange(poison_, 1.0F), stream());
+        batches_->stage(step, learning_rate(spec_, step), std::exchange(poison_, 1.0F) * bad_factor(step),
+                        stream());
 }
 
 // The first step runs without a graph: modules load and libraries initialise then, which a capture must not
@@ -274,7 +283,7 @@ void CudaTrainer::run(TrainedArm& target, int count, bool with_stats) {
     if (!graph) {
         a.enqueue(stream(), count, with_stats);
         a.read_back(steps_done_, count, stream());
-        device_->stream.wait();
+        wait_for(place_, stream(), fmt::format("step {}", steps_done_));
         if (launching_ == Launching::one_by_one) return;
         const Range range("capture");
         ++target.graphs;
@@ -317,8 +326,8 @@ void CudaTrainer::step(int n) {
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     while (n > 0) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
-        if (steps_done_ >= kStepBeforeParts && arms_.front().parts.empty() && warm()) {
-            measure_parts();
+        if (steps_done_ >= kStepBeforeParts && warm() && (arms_.front().parts.empty() || wants_network())) {
+            arms_.front().parts.empty() ? measure_parts() : measure_network();
             --n;
             if (tokens_ && (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)) evaluate();
             continue;
@@ -391,23 +400,42 @@ void CudaTrainer::collect(std::size_t leave) {
     }
 }
 
+void CudaTrainer::add_record(TrainedArm& target, int step, const RankRecords& ranks, bool with_stats) {
+    const ArmRecord all = merged(ranks.of);
+    const auto count = static_cast<double>(place_.count);
+    StepRecord record = to_record(all, *target.arm,
+                                  {.classes = spec_.loss == LossKind::cross_entropy,
+                                   .scored = batches_->scored(step) * count,
+                                   .with_stats = with_stats,
+                                   .in_every_step = stats_always_});
+    record.step = step;
+    record.step_ms = ranks.ms;
+    if (place_.several())
+        for (const ArmRecord& one : ranks.of) record.ranks.push_back({.loss = one.result.loss});
+    if (!std::isfinite(record.loss) || all.result.alive == 0) target.stopped = nonfinite(target, step, ranks);
+    if (target.stopped) record.loss = std::numeric_limits<double>::quiet_NaN();
+    target.records.push_back(std::move(record));
+}
+
+NonFinite CudaTrainer::nonfinite(const TrainedArm& target, int step, const RankRecords& ranks) const {
+    if (!place_.several()) return {step, first_nonfinite(ranks.of.front(), *target.arm)};
+    for (int rank = 0; rank < place_.count; ++rank)
+        if (std::string name = first_nonfinite(ranks.of[static_cast<std::size_t>(rank)], *target.arm, false);
+            !name.empty())
+            return {step, std::move(name), rank};
+    return {step, "update"};
+}
+
 void CudaTrainer::finish(InFlight& work) {
-    work.marks.back().wait();
+    wait_for(place_, work.marks.back(), fmt::format("step {}", work.first + work.count - 1));
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         TrainedArm& target = arms_[i];
-        const double ms = static_cast<double>(elapsed_ms(work.marks[i], work.marks[i + 1])) / work.count;
+        double ms = static_cast<double>(elapsed_ms(work.marks[i], work.marks[i + 1])) / work.count;
         for (int s = work.first; s < work.first + work.count && !target.stopped; ++s) {
-            StepRecord record = to_record(target.arm->record(s), *target.arm,
-                                          {.classes = spec_.loss == LossKind::cross_entropy,
-                                           .scored = batches_->scored(s),
-                                           .with_stats = work.with_stats,
-                                           .in_every_step = stats_always_});
-            record.step = s;
-            record.step_ms = ms;
-            if (!std::isfinite(record.loss) || target.arm->record(s).result.alive == 0)
-                target.stopped = NonFinite{s, first_nonfinite(target.arm->record(s), *target.arm)};
-            if (target.stopped) record.loss = std::numeric_limits<double>::quiet_NaN();
-            target.records.push_back(std::move(record));
+            RankRecords ranks{{target.arm->record(s)}, ms};
+            if (place_.several()) ranks = records_of_all(place_, ranks.of.front(), ms);
+            ms = ranks.ms;
+            add_record(target, s, ranks, work.with_stats);
         }
         if (!work.timed) continue;
         target.step_ms.push_back(ms);
@@ -434,8 +462,33 @@ void CudaTrainer::measure_parts() {
         target.arm->read_back(steps_done_, 1, stream());
         work.marks.emplace_back();
         work.marks.back().record(stream());
-        device_->stream.wait();
+        wait_for(place_, stream(), "a step whose parts are timed");
         target.parts = times.read(target.arm->multiplies_in_update());
+    }
+    in_flight_.push_back(std::move(work));
+    ++steps_done_;
+    drain();
+}
+
+// One step as it is, with an event around every GEMM and every exchange.
+void CudaTrainer::measure_network() {
+    const Range range("time the network");
+    drain();
+    stage(steps_done_, 1);
+    InFlight work{steps_done_, 1, stats_always_, false, {}};
+    work.marks.emplace_back();
+    work.marks.back().record(stream());
+    for (TrainedArm& target : arms_) {
+        NetworkTimes times;
+        target.arm->watch(times.watch());
+        const Graph graph(stream(), [&] { target.arm->enqueue(stream(), 1, stats_always_); });
+        target.arm->watch({});
+        graph.launch(stream());
+        target.arm->read_back(steps_done_, 1, stream());
+        work.marks.emplace_back();
+        work.marks.back().record(stream());
+        wait_for(place_, stream(), "a step whose network is timed");
+        target.network.push_back(times.read());
     }
     in_flight_.push_back(std::move(work));
     ++steps_done_;
@@ -463,6 +516,8 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     double sum = 0;
     for (const auto& [name, ms] : cost.parts) sum += ms;
     if (!cost.parts.empty() && sum < cost.step_ms) cost.parts.emplace_back("gaps", cost.step_ms - sum);
+    if (const auto network = median(target.network))
+        cost.network_ms = network->travels_ms, cost.network_shown_ms = network->shown_ms;
     cost.graphs = target.graphs;
     cost.note = note();
     return cost;
@@ -503,14 +558,27 @@ Snapshot CudaTrainer::snapshot() {
 }
 
 void CudaTrainer::save(const std::filesystem::path& dir) const {
-    save_checkpoints(
-        dir, spec_, [this](std::size_t i) { return arms_[i].arm->checkpoint(); }, steps_done_);
+    check(cudaSetDevice(device_->index), "cudaSetDevice");
+    if (!place_.several())
+        return save_checkpoints(
+            dir, spec_, [this](std::size_t i) { return arms_[i].arm->checkpoint(); }, steps_done_);
+    std::vector<ArmCheckpoint> states;  // all ranks have a part in each; rank 0 writes
+    for (const TrainedArm& target : arms_) {
+        states.push_back(target.arm->checkpoint());
+        states.back().scales = scales_of_all(place_, std::move(states.back().scales));
+        if (place_.rank != 0) states.back() = {};
+    }
+    if (place_.rank == 0)
+        save_checkpoints(
+            dir, all_, [&](std::size_t i) { return std::move(states[i]); }, steps_done_);
 }
 
 void CudaTrainer::load(const std::filesystem::path& path) {
-    const LoadedCheckpoints loaded = load_checkpoints(path, spec_);
+    check(cudaSetDevice(device_->index), "cudaSetDevice");
+    LoadedCheckpoints loaded = load_checkpoints(path, spec_);
     drain();
     for (std::size_t i = 0; i < arms_.size(); ++i) {
+        loaded.arms[i].scales = scales_of_rank(place_, loaded.arms[i].scales);
         arms_[i].forget_graphs();  // an arm that has skipped steps does more
         arms_[i].arm->restore(loaded.arms[i], loaded.steps_done);
     }
@@ -522,6 +590,12 @@ void CudaTrainer::load(const std::filesystem::path& path) {
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
                                            Launching launching, const Preparation& preparation) {
     return std::make_unique<CudaTrainer>(spec, std::move(device), launching, preparation);
+}
+
+std::unique_ptr<Trainer> make_rank_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           const RankPlace& place, Launching launching,
+                                           const Preparation& preparation) {
+    return std::make_unique<CudaTrainer>(spec, std::move(device), launching, preparation, place);
 }
 
 std::vector<double> allocated_bytes(const TrainSpec& spec, std::shared_ptr<Device> device) {

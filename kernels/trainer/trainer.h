@@ -8,6 +8,7 @@
 #include "core/trainer/preparation.h"
 #include "kernels/gemm/engine.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/ranks/place.h"
 
 namespace fp8lab::cuda {
 
@@ -24,6 +25,11 @@ struct Device {
 enum class Launching { graphs, one_by_one };  // one_by_one: no graphs, for tests and checkers
 std::unique_ptr<Trainer> make_cuda_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
                                            Launching launching = Launching::graphs,
+                                           const Preparation& preparation = {});
+// One rank of several on its GPU; `spec` is that of all ranks. All ranks make the same calls; records are those of all
+// ranks, in each of them. Throws Error{failed} too, where another rank does not answer in time.
+std::unique_ptr<Trainer> make_rank_trainer(const TrainSpec& spec, std::shared_ptr<Device> device,
+                                           const RankPlace& place, Launching launching = Launching::graphs,
                                            const Preparation& preparation = {});
 
 // Device memory in bytes that each arm of such a training takes. Throws as make_cuda_trainer().

@@ -27,6 +27,13 @@ inline bool hopper_here() {
     return false;
 }
 
+inline bool two_gpus_here() {
+    int count = 0;
+    if (cudaGetDeviceCount(&count) == cudaSuccess && count >= 2) return true;
+    std::printf("skipped: %d GPU here, two are needed\n", count);
+    return false;
+}
+
 }  // namespace fp8lab
 
 // First line of a test case that needs a GPU.
@@ -35,3 +42,5 @@ inline bool hopper_here() {
 // And of one that needs a Hopper GPU.
 #define NEEDS_HOPPER() \
     if (!fp8lab::gpu_here() || !fp8lab::hopper_here()) return
+#define NEEDS_TWO_GPUS() \
+    if (!fp8lab::gpu_here() || !fp8lab::two_gpus_here()) return

@@ -26,7 +26,9 @@ constexpr std::array kKinds = {
     BenchKind{"blocks", "the blocks of a transformer, forward, backward and update, on a GPU", bench_blocks,
               "--shape --batch --recipe --state"},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
-              "--layers --batch --recipe --state --sweep --brief --accumulate --accumulate-in"},
+              "--layers --batch --recipe --state --sweep --brief --accumulate --accumulate-in --devices "
+              "--shard --gather --sum"},
+    BenchKind{"comm", "what several GPUs exchange, through NCCL", bench_comm, "--devices"},
 };
 
 const BenchKind& find_kind(std::string_view name) {
@@ -104,6 +106,12 @@ void add_bench(CLI::App& app, Globals& globals) {
             "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
     verb->add_option("--accumulate-in", a->options.accumulate_in, "step --accumulate: fp32 or bf16; fp32");
+    verb->add_option(
+        "--devices", a->options.devices,
+        "step, comm: GPUs, e.g. 0,1 or all; step: --batch is that of each, beside one GPU alone");
+    verb->add_option("--shard", a->options.shard, "step --devices: none or zero1; zero1");
+    verb->add_option("--gather", a->options.gather, "step --devices: bf16 or e4m3; bf16");
+    verb->add_option("--sum", a->options.sum, "step --devices: bf16 or fp32; bf16");
     verb->add_option("--recipe", a->options.recipe, "step, blocks: R[,R...]");
     verb->add_option("--state", a->options.state,
                      "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
@@ -121,8 +129,9 @@ void add_bench(CLI::App& app, Globals& globals) {
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);
-        for (const std::string option : {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep",
-                                         "--grid", "--seconds", "--brief", "--accumulate", "--accumulate-in"})
+        for (const std::string option :
+             {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep", "--grid", "--seconds",
+              "--brief", "--accumulate", "--accumulate-in", "--devices", "--shard", "--gather", "--sum"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         if (a->options.seconds > 0 && !a->options.grid)

@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "app/cli/train/train_options.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
 #include "core/base/rng.h"
@@ -99,6 +100,12 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
     train.steps = steps;
     train.accumulate = options.accumulate;
     train.accumulate_in = options.accumulate_in;
+    if (!options.devices.empty()) {
+        train.devices = parse_devices(options.devices, 0);
+        train.shard = options.shard.empty() ? "zero1" : options.shard;
+        train.gather = options.gather;
+        train.sum = options.sum;
+    }
     TrainSpec spec = make_train_spec(train);
     if (options.state != "fp32" && options.state != "bf16")
         throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");
@@ -107,6 +114,7 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
 }
 
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {
+    if (!options.devices.empty()) return bench_step_devices(options, json);
     const ChosenBackend chosen = choose_backend(options.backend);
     const bool gpu = chosen.backend->device().provenance != Provenance::cpu_emulated;
     if (options.sweep && !gpu)

@@ -17,6 +17,9 @@ nlohmann::json bench_step_gpu(Backend& backend, const BenchOptions& options, boo
 // A step of several micro-batches against as many steps of one, with one update.
 nlohmann::json bench_step_parts(Backend& backend, const BenchOptions& options, bool json);
 
+// The step of one GPU beside that of several.
+nlohmann::json bench_step_devices(const BenchOptions& options, bool json);
+
 // D-4D-D over D and batch: FP8 (delayed) against BF16, and for every batch the smallest D at which FP8 is
 // faster.
 nlohmann::json sweep_step(Backend& backend, const BenchOptions& options, bool json);

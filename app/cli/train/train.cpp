@@ -120,8 +120,16 @@ void refuse_nan(const TrainReport& report) {
 }
 
 void train_arms(TrainArguments options) {
+    const auto choose = [&](const std::vector<int>& devices) { return choose_for(options.backend, devices); };
+    ChosenBackend chosen;
+    if (options.flags.devices == "all") {  // how many there are says the backend
+        chosen = choose({});
+        options.flags.gpus = chosen.backend->devices();
+    }
     const TrainSpec spec = options.flags.spec();
-    const ChosenBackend chosen = choose_backend(options.backend);
+    if (!chosen.backend)
+        chosen = choose(options.flags.devices.empty() ? std::vector<int>()
+                                                      : parse_devices(options.flags.devices, 0));
     declare_train_files(options, spec);
     require_memory_for(options, spec, *chosen.backend);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);

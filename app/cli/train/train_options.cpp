@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -11,7 +14,12 @@
 namespace fp8lab::cli {
 namespace {
 
-void add_rank_options(CLI::App& verb, TrainOptions& train) {
+void add_rank_options(CLI::App& verb, TrainFlags& flags) {
+    TrainOptions& train = flags.train;
+    verb.add_option(
+        "--devices", flags.devices,
+        "GPUs, e.g. 0,1 or all: data-parallel training with a rank on each; --batch is then that of a GPU");
+    verb.add_option("--timeout", train.timeout_s, "seconds that a GPU waits for another; 60");
     verb.add_option("--ranks", train.ranks,
                     "virtual data-parallel ranks on the CPU, each with a part of the batch; 1")
         ->check(whole("--ranks", 1, kMostRanks));
@@ -31,10 +39,39 @@ void add_rank_options(CLI::App& verb, TrainOptions& train) {
 
 }  // namespace
 
+std::vector<int> parse_devices(const std::string& text, int gpus) {
+    std::vector<int> out;
+    if (text == "all") {
+        for (int i = 0; i < gpus; ++i) out.push_back(i);
+        return out;
+    }
+    const char *at = text.data(), *const end = at + text.size();
+    for (;;) {
+        const auto [next, failure] = std::from_chars(at, end, out.emplace_back());
+        if (failure != std::errc{} || out.back() < 0 || (next != end && *next != ','))
+            throw usage_error("--devices",
+                              fmt::format("'{}' is neither all nor numbers of GPUs like 0,1", text));
+        if (std::ranges::count(out, out.back()) > 1)
+            throw usage_error("--devices", fmt::format("GPU {} is named twice", out.back()));
+        if (next == end) return out;
+        at = next + 1;
+    }
+}
+
+ChosenBackend choose_for(const std::string& backend, const std::vector<int>& devices) {
+    ChosenBackend chosen = choose_backend(backend, devices.empty() ? gpu() : devices.front());
+    if (!devices.empty() && chosen.backend->devices() == 0)
+        throw Error(
+            ErrorKind::backend, "--devices",
+            chosen.reason.empty() ? "are GPUs; the backend here is the CPU" : "are GPUs. " + chosen.reason);
+    return chosen;
+}
+
 TrainSpec TrainFlags::spec() const {
     TrainOptions options = train;
     options.recipe_defaults.algo = parse_recipe("delayed:algo=" + algo, {}, "--algo").algo;
     if (!layers.empty()) options.layers = parse_layers(layers);
+    if (!devices.empty()) options.devices = parse_devices(devices, gpus);
     for (const auto& [name, value] : sizes)
         if (value) options.sizes[name] = *value;
     return make_train_spec(options);
@@ -82,7 +119,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
                     "when weights are cast: once a step, in each micro-batch, or never again (stale); once");
     verb.add_option("--amax-of", train.amax_of,
                     "of the micro-batches, for delayed scaling: max, last, or each of them; max");
-    add_rank_options(verb, train);
+    add_rank_options(verb, flags);
     verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->check(whole("--history", 1, 4096))
         ->capture_default_str();

@@ -5,18 +5,27 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "core/backend/backend.h"
 #include "core/nn/train_spec.h"
 
 namespace fp8lab::cli {
 
 struct TrainFlags {
     TrainOptions train;
-    std::string algo = "max", layers;
+    std::string algo = "max", layers, devices;
+    int gpus = 0;                                     // of this machine, for --devices all
     std::map<std::string, std::optional<int>> sizes;  // the options of all models
 
     TrainSpec spec() const;  // throws as make_train_spec()
 };
+
+// "0,1", or "all" of `gpus`. Throws usage_error("--devices", ...).
+std::vector<int> parse_devices(const std::string& text, int gpus);
+// Chooses the backend for such GPUs: the first where there are several. Throws as choose_backend(), and Error{backend} where
+// several are asked for and the CPU would be taken.
+ChosenBackend choose_for(const std::string& backend, const std::vector<int>& devices);
 
 void add_train_options(CLI::App& verb, TrainFlags& flags);  // `flags` must outlive `verb`
 

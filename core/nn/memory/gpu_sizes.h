@@ -66,6 +66,10 @@ constexpr std::size_t eight_bit_moment_bytes(std::size_t n) {
     return (n + 127) / 128 * (128 + sizeof(float));
 }
 
+// What ranks compare in a step: amaxes of at most so many tensors, the rank's own behind them, and whether the arm goes on.
+constexpr int kMostRankValues = 192;
+constexpr std::size_t kRankValuesBytes = (2 * kMostRankValues + 1) * sizeof(float);
+
 // Bytes of the structures of launch.h.
 constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,
                       kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72,

@@ -10,6 +10,8 @@ std::size_t stats_blocks(int rows, int cols) {
 
 std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine) {
     if (spec.state == StateType::bf16) return 2;
+    if (spec.ranks.count > 1 && engine != Engine::emulated && spec.accumulate.micro_batches == 1)
+        return spec.ranks.sum == "bf16" ? 2 : 4;
     if (engine != Engine::emulated && spec.accumulate.format == "bf16") return 2;
     return engine == Engine::emulated || recipe.wgrad == OutType::fp32 ? 4 : 2;
 }

@@ -17,6 +17,7 @@ class MlpList : public ListMaker {
   private:
     void add_tensor(TensorClass tensor, int layer, int rows, int cols);
     void add_layer(int layer, int in, int out);
+    void add_ranks(int layer, int in, int out);
     void add_arm();
     int layers() const { return static_cast<int>(spec_.layers.size()) - 1; }
     Recipe recipe_of(int layer) const { return recipe_of_layer(recipe_, std::max(layer, 1), layers()); }
@@ -100,19 +101,35 @@ void MlpList::add_layer(int layer, int in, int out) {
                       biases = sizeof(float) * size(padded(out));
     of(ArmPart::output, result * elements(batch_, out));
     if (layer > 1) of(ArmPart::input_gradient, result * elements(batch_, in));
-    of(ArmPart::master, kept * weights);
+    const int own = spec_.ranks.sharded() ? static_cast<int>(block_rows(size(out), spec_.ranks.count)) : out;
+    of(ArmPart::master, kept * elements(own, in));
     if (!multiplies_in_update(spec_, recipe_, engine_, batch_))
         of(ArmPart::weight_gradient, gradient_bytes(spec_, recipe_, engine_) * weights);
     of(ArmPart::bias, biases);
     of(ArmPart::bias_before, biases);
     of(ArmPart::bias_gradient, biases);
     if (spec_.optimizer == OptimizerKind::adamw) {
-        of(ArmPart::m, moment_bytes(spec_, recipe_.moment_m, out, in));
-        of(ArmPart::v, moment_bytes(spec_, recipe_.moment_v, out, in));
+        of(ArmPart::m, moment_bytes(spec_, recipe_.moment_m, own, in));
+        of(ArmPart::v, moment_bytes(spec_, recipe_.moment_v, own, in));
         of(ArmPart::bias_m, biases);
         of(ArmPart::bias_v, biases);
     }
     of(ArmPart::bias_partials, size(parts_ * tiles_down(padded(batch_))) * biases);
+    if (spec_.ranks.count > 1) add_ranks(layer, in, out);
+}
+
+void MlpList::add_ranks(int layer, int in, int out) {
+    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer); };
+    const std::size_t sum = spec_.ranks.sum == "bf16" ? 2 : 4, weights = elements(out, in);
+    if (gradient_bytes(spec_, recipe_, engine_) != sum) of(ArmPart::sent_gradient, sum * weights);
+    if (!spec_.ranks.sharded()) return;
+    const std::size_t block = elements(static_cast<int>(block_rows(size(out), spec_.ranks.count)), in);
+    const Recipe recipe = recipe_of(layer);
+    const Engine engine = gemm_engine(engine_, recipe);
+    const std::size_t sent = bytes_of(sent_of(spec_.ranks, recipe, engine));
+    of(ArmPart::block_gradient, sum * block);
+    if (!keeps_bf16_weights(spec_, recipe, engine)) of(ArmPart::block_sent, sent * block);
+    if (!gathers_operand(spec_, recipe, engine)) of(ArmPart::gathered, sent * weights);
 }
 
 void MlpList::add_arm() {
@@ -123,7 +140,15 @@ void MlpList::add_arm() {
        sizeof(double) * size(parts_) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
     of(ArmPart::row_correct, size(parts_) * rows);
-    if (parts_ > 1) of(ArmPart::gradient_factor, sizeof(float));
+    const int ranks = spec_.ranks.count;
+    if (parts_ * ranks > 1) of(ArmPart::gradient_factor, sizeof(float));
+    if (ranks > 1) {
+        std::size_t biases = 0;
+        for (std::size_t l = 1; l < spec_.layers.size(); ++l) biases += size(padded(spec_.layers[l]));
+        of(ArmPart::bias_sums, sizeof(float) * ((biases + size(ranks - 1)) / size(ranks) * size(ranks)));
+        of(ArmPart::spare_state, kScaleStateBytes);
+        of(ArmPart::rank_values, kRankValuesBytes);
+    }
     if (recipe_.loss_scale > 0) {
         of(ArmPart::loss_scale, kLossScaleBytes);
         of(ArmPart::loss_scale_results, kRecordSlots * kLossScaleResultBytes);

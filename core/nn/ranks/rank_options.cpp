@@ -1,10 +1,12 @@
 #include "core/nn/ranks/rank_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <limits>
 
@@ -123,9 +125,19 @@ const FormatInfo& sent_format(const Ranks& ranks, const Recipe& here) {
 
 void set_ranks(TrainSpec& spec, const TrainOptions& options) {
     Ranks& ranks = spec.ranks;
-    ranks.count = options.ranks.value_or(1);
+    if (options.devices.size() > 1) {
+        if (options.ranks) throw usage_error("--ranks", "--devices has a rank for each GPU");
+        spec.devices = options.devices;
+    }
+    ranks.count = spec.devices.empty() ? options.ranks.value_or(1) : static_cast<int>(spec.devices.size());
+    if (const auto& s = options.timeout_s) {
+        if (!(*s > 0 && *s <= 86400)) throw usage_error("--timeout", "is not in 0..86400 seconds");
+        if (spec.devices.empty()) without_effect("--timeout", shortest(*s), "without several --devices");
+        ranks.timeout = std::chrono::milliseconds(std::llround(*s * 1000));
+    }
     if (ranks.count < 1 || ranks.count > kMostRanks)
-        throw usage_error("--ranks", fmt::format("{} is not in 1..{}", ranks.count, kMostRanks));
+        throw usage_error(spec.devices.empty() ? "--ranks" : "--devices",
+                          fmt::format("{} is not in 1..{}", ranks.count, kMostRanks));
     set_named(kShards, "--shard", options.shard, ranks.shard);
     set_named(kGathers, "--gather", options.gather, ranks.gather);
     if (!options.sum.empty()) ranks.sum = find_rank_sum(options.sum, "--sum").id;
@@ -145,7 +157,7 @@ void check_ranks(const TrainSpec& spec, const TrainOptions& options) {
              {"--act-amax", &options.act_amax},
              {"--bad", &options.bad}}};
         for (const auto& [option, text] : given)
-            if (!text->empty()) without_effect(option, *text, "with --ranks 1");
+            if (!text->empty()) without_effect(option, *text, "with one rank");
         return;
     }
     const int parts = ranks.count * spec.accumulate.micro_batches;
@@ -164,10 +176,11 @@ void check_ranks(const TrainSpec& spec, const TrainOptions& options) {
     check_bad(spec);
 }
 
-std::string ranks_text(const Ranks& ranks) {
+std::string ranks_text(const Ranks& ranks, const std::vector<int>& devices) {
     const Ranks usual;
     if (ranks.count == 1) return {};
-    std::string text = fmt::format(" --ranks {}", ranks.count);
+    std::string text = devices.empty() ? fmt::format(" --ranks {}", ranks.count)
+                                       : fmt::format(" --devices {}", fmt::join(devices, ","));
     const auto add = [&](std::string_view option, std::string_view value, bool is_usual) {
         if (!is_usual) text += fmt::format(" {} {}", option, value);
     };

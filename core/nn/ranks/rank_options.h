@@ -4,9 +4,12 @@
 // and divided by their number; of matrices that only GEMMs read as `sum` says, of biases, norms and embeddings in FP32.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/formats/format.h"
 #include "core/scaling/recipe.h"
@@ -33,7 +36,7 @@ enum class WeightScale { reduced, shard, own };
 enum class RankAmax { reduced, local };
 
 // One rank gets a bad batch in one step: x times `factor`, of a transformer what the embedding gives. NaN: the first
-// element of x is NaN, of a transformer all elements.
+// element of x is NaN, of a transformer, and on a GPU, all elements.
 struct BadRank {
     int rank = 0;
     double factor = 1;
@@ -48,20 +51,27 @@ struct Ranks {
     WeightScale weight_scale = WeightScale::reduced;
     RankAmax amax = RankAmax::reduced;
     std::optional<BadRank> bad = {};
+    std::chrono::milliseconds timeout = std::chrono::minutes(1);  // of GPUs: how long one waits for another
     bool sharded() const { return count > 1 && shard == Shard::zero1; }
 };
 inline constexpr int kMostRanks = 1024;
 
+// The rows of a block of Shard::zero1.
+inline std::size_t block_rows(std::size_t rows, int ranks) {
+    const auto count = static_cast<std::size_t>(ranks);
+    return (rows + count - 1) / count;
+}
+
 // The format in which a weight is sent; `here` is the recipe of the GEMM that reads it.
 const FormatInfo& sent_format(const Ranks& ranks, const Recipe& here);
 
-// Sets spec.ranks from the options. Throws usage_error: a name or number that is not known.
+// Sets spec.ranks and spec.devices from the options. Throws usage_error: a name or number that is not known.
 void set_ranks(TrainSpec& spec, const TrainOptions& options);
 // Throws usage_error: ranks that do not divide the batch, options that have no effect in this training. The rest of the
 // spec is set.
 void check_ranks(const TrainSpec& spec, const TrainOptions& options);
-// " --ranks 8 --shard zero1": what is not the default. Empty with one rank.
-std::string ranks_text(const Ranks& ranks);
+// " --ranks 8 --shard zero1", or " --devices 0,1": what is not the default. Empty with one rank.
+std::string ranks_text(const Ranks& ranks, const std::vector<int>& devices = {});
 
 std::string_view to_string(Shard);
 std::string_view to_string(Gather);

@@ -40,10 +40,4 @@ class RankGradients {
     Distance distance_;
 };
 
-// The rows of a block of Shard::zero1.
-inline std::size_t block_rows(std::size_t rows, int ranks) {
-    const auto count = static_cast<std::size_t>(ranks);
-    return (rows + count - 1) / count;
-}
-
 }  // namespace fp8lab

@@ -1,0 +1,176 @@
+#include "kernels/ranks/nccl.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+
+#include "core/base/error.h"
+#include "kernels/device/library_folders.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+// ---- nccl.h
+using Comm = void*;
+enum Result : int { success = 0, in_progress = 7 };
+enum Type : int { uint8 = 1, uint32 = 3, float32 = 7, bfloat16 = 9 };
+enum Op : int { sum = 0, max = 2 };
+struct Id {
+    char internal[128];
+};
+
+struct Library {
+    std::string why;  // it cannot be used; empty: it can
+    int version = 0;
+    const char* (*error_string)(Result) = nullptr;
+    Result (*get_version)(int*) = nullptr;
+    Result (*get_id)(Id*) = nullptr;
+    Result (*init)(Comm*, int ranks, Id, int rank) = nullptr;
+    Result (*destroy)(Comm) = nullptr;
+    Result (*abort)(Comm) = nullptr;
+    Result (*async_error)(Comm, Result*) = nullptr;
+    Result (*reduce_scatter)(const void*, void*, std::size_t, Type, Op, Comm, cudaStream_t) = nullptr;
+    Result (*all_gather)(const void*, void*, std::size_t, Type, Comm, cudaStream_t) = nullptr;
+    Result (*all_reduce)(const void*, void*, std::size_t, Type, Op, Comm, cudaStream_t) = nullptr;
+};
+
+constexpr int kOldest = 21900;
+std::string dotted(int version) {
+    return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+void* open_library() {
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+    setenv("NCCL_ALGO", "Ring", 0);
+    auto folders = library_folders("FP8LAB_NCCL_DIR", "nccl");
+    std::error_code none;
+    folders.push_back(std::filesystem::read_symlink("/proc/self/exe", none).parent_path());
+    for (const auto& folder : folders)
+        if (void* const handle = dlopen((folder / "libnccl.so.2").c_str(), RTLD_NOW | RTLD_LOCAL))
+            return handle;
+    return nullptr;
+}
+
+Library load() {
+    Library library;
+    void* const handle = open_library();
+    if (!handle) {
+        library.why =
+            "libnccl.so.2 is not found; it is in the packages libnccl2 (NVIDIA) and nvidia-nccl-cu13 "
+            "(Python), and "
+            "FP8LAB_NCCL_DIR names its folder";
+        return library;
+    }
+    const auto find = [&](auto& function, const char* name) {
+        function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
+        if (!function && library.why.empty()) library.why = fmt::format("libnccl.so.2 has no {}", name);
+    };
+    find(library.get_version, "ncclGetVersion");
+    find(library.error_string, "ncclGetErrorString");
+    find(library.get_id, "ncclGetUniqueId");
+    find(library.init, "ncclCommInitRank");
+    find(library.destroy, "ncclCommDestroy");
+    find(library.abort, "ncclCommAbort");
+    find(library.async_error, "ncclCommGetAsyncError");
+    find(library.reduce_scatter, "ncclReduceScatter");
+    find(library.all_gather, "ncclAllGather");
+    find(library.all_reduce, "ncclAllReduce");
+    if (!library.why.empty()) return library;
+    library.get_version(&library.version);
+    if (library.version < kOldest)
+        library.why = fmt::format("libnccl.so.2 has version {}; {} is the oldest that serves",
+                                  dotted(library.version), dotted(kOldest));
+    return library;
+}
+
+const Library& nccl() {
+    static const Library library = load();
+    if (!library.why.empty()) throw Error(ErrorKind::backend, "NCCL", library.why);
+    return library;
+}
+
+void check_nccl(Result result, const char* what) {
+    if (result != success && result != in_progress)
+        throw Error(ErrorKind::failed, what, fmt::format("NCCL says: {}", nccl().error_string(result)));
+}
+
+class Nccl final : public GpuCollective {
+  public:
+    Nccl(const NcclId& id, int rank, int ranks) : rank_(rank), ranks_(ranks) {
+        Id shared;
+        std::copy(id.begin(), id.end(), shared.internal);
+        check_nccl(nccl().init(&comm_, ranks, shared, rank), "ncclCommInitRank");
+    }
+    // Waits for nobody: the others may be gone.
+    ~Nccl() override { abort(); }
+    Nccl(const Nccl&) = delete;
+    Nccl& operator=(const Nccl&) = delete;
+
+    int ranks() const override { return ranks_; }
+    void use(cudaStream_t stream) override { stream_ = stream; }
+
+    void reduce_scatter(const RankSum& how, std::span<const RankBuffers> buffers, std::size_t n) override {
+        const bool bf16 = how.format == "bf16";
+        if (how.hops != Hops::ring || (!bf16 && how.format != "fp32"))
+            throw usage_error("--sum", fmt::format("{} is not a sum of NCCL: bf16 or fp32", how.id));
+        const RankBuffers& own = only(buffers);
+        check_nccl(nccl().reduce_scatter(own.in, own.out, n, bf16 ? bfloat16 : float32, sum, comm_, stream_),
+                   "ncclReduceScatter");
+    }
+    void all_gather(std::span<const RankBuffers> buffers, std::size_t bytes) override {
+        const RankBuffers& own = only(buffers);
+        check_nccl(nccl().all_gather(own.in, own.out, bytes, uint8, comm_, stream_), "ncclAllGather");
+    }
+    void all_reduce_max(std::span<const RankValues> values, std::size_t n) override {
+        float* const own = only(values).values;
+        check_nccl(nccl().all_reduce(own, own, n, uint32, max, comm_, stream_), "ncclAllReduce");
+    }
+    // The hosts meet through their link.
+    void barrier(std::span<const int>, std::chrono::milliseconds) override {
+        throw usage_error("barrier", "NCCL has none");
+    }
+    void abort() override {
+        const std::lock_guard lock(mutex_);
+        if (comm_) nccl().abort(std::exchange(comm_, nullptr));
+    }
+    void check() override {
+        const std::lock_guard lock(mutex_);
+        Result state = success;
+        if (comm_) check_nccl(nccl().async_error(comm_, &state), "ncclCommGetAsyncError");
+        check_nccl(state, "NCCL");
+    }
+
+  private:
+    template <class T>
+    const T& only(std::span<const T> buffers) const {
+        if (buffers.size() != 1 || buffers.front().rank != rank_)
+            throw usage_error("NCCL", fmt::format("this is the end of rank {} alone", rank_));
+        return buffers.front();
+    }
+
+    const int rank_, ranks_;
+    std::mutex mutex_;
+    Comm comm_ = nullptr;
+    cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace
+
+std::string nccl_text() { return dotted(nccl().version); }
+
+NcclId make_nccl_id() {
+    Id id;
+    check_nccl(nccl().get_id(&id), "ncclGetUniqueId");
+    NcclId out;
+    std::copy(std::begin(id.internal), std::end(id.internal), out.begin());
+    return out;
+}
+
+std::shared_ptr<GpuCollective> make_nccl_collective(const NcclId& id, int rank, int ranks) {
+    return std::make_shared<Nccl>(id, rank, ranks);
+}
+
+}  // namespace fp8lab::cuda

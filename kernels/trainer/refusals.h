@@ -1,0 +1,15 @@
+// What only the CPU computes.
+#pragma once
+
+#include <vector>
+
+#include "core/nn/train_spec.h"
+#include "kernels/gemm/engine.h"
+
+namespace fp8lab::cuda {
+
+// Throw Error{backend}. engines: of the arms.
+void refuse_accumulation(const TrainSpec& spec);
+void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines);
+
+}  // namespace fp8lab::cuda
