@@ -41,11 +41,15 @@ void add_term(ControlHelp& help, const Term* term) {
 }  // namespace
 
 const Field* field_of(std::string_view lab, std::span<const Field> fields, std::string_view probe) {
-    if (probe.starts_with(std::string(lab) + ".")) probe.remove_prefix(lab.size() + 1);
-    probe = probe.substr(0, probe.find('.'));
-    if (const Field* field = find_field(fields, probe)) return field;
-    while (!probe.empty() && probe.back() >= '0' && probe.back() <= '9') probe.remove_suffix(1);
-    return find_field(fields, probe);
+    const auto named = [&](std::string_view name) {
+        name = name.substr(0, name.find('.'));
+        if (const Field* field = find_field(fields, name)) return field;
+        while (!name.empty() && name.back() >= '0' && name.back() <= '9') name.remove_suffix(1);
+        return find_field(fields, name);
+    };
+    if (probe.starts_with(std::string(lab) + "."))
+        if (const Field* field = named(probe.substr(lab.size() + 1))) return field;
+    return named(probe);  // also of a field that has the name of its lab
 }
 
 std::optional<ControlHelp> control_help(Lab* lab, std::string_view probe, const Glossary& glossary) {

@@ -3,6 +3,7 @@
 
 #include "labs/lower/view.h"
 #include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
 
 namespace fp8lab::lower {
 namespace {
