@@ -19,6 +19,7 @@
     LAB(four)            \
     LAB(transformer)     \
     LAB(wide)            \
+    LAB(gpus)            \
     LAB(workbench)
 
 namespace fp8lab {

@@ -160,9 +160,20 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
                 std::ranges::all_of(field.choices, [&](const Choice& choice) {
                     return parse_recipe("delayed:" + field.info.name + "=" + choice.id).base == "delayed";
                 });
+            // What ranks send each other: each is a value of `train --sum` or `--gather`.
+            const bool of_ranks =
+                entry.id == "gpus" && (field.info.name == "sum" || field.info.name == "gather") &&
+                std::ranges::all_of(field.choices, [&](const Choice& choice) {
+                    TrainOptions options;
+                    options.recipes = "current", options.ranks = 2, options.shard = "zero1";
+                    (field.info.name == "sum" ? options.sum : options.gather) = choice.id;
+                    const Ranks ranks = make_train_spec(options).ranks;
+                    return (field.info.name == "sum" ? ranks.sum : std::string(to_string(ranks.gather))) ==
+                           choice.id;
+                });
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
-                       of_lower || of_scan || of_inputs || of_sums || of_moments));
+                       of_lower || of_scan || of_inputs || of_sums || of_moments || of_ranks));
         }
     }
 }

@@ -1,0 +1,41 @@
+// How far the sum of a gradient over N ranks is from the exact one, for each sum of core/ranks/sums.h.
+//
+// The gradients are real: dW2 (64 x 64) of the teacher task after 300 of 2,000 steps with recipe current on one rank. Each of
+// 1,024 ranks then has 32 rows of its own and casts of its own; N ranks are the first N of them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/nn/train_spec.h"
+
+namespace fp8lab::gpus {
+
+inline constexpr int kSumRanks = 1024, kSumRows = 32, kSumStep = 300;
+inline constexpr int kSumPlaces = 11;  // 1, 2, 4, ..., 1,024 ranks
+
+struct SumCurve {
+    std::string_view id;  // of rank_sums()
+    std::array<double, kSumPlaces> error_pct = {}, kept_pct = {};
+};
+struct Sums {
+    int seed = 0;
+    std::vector<SumCurve> curves;  // empty: not computed yet; in the order of rank_sums()
+    // NaN where it was not computed: more than 1,024 ranks.
+    double error_pct(std::string_view sum, int ranks) const;
+    double kept_pct(std::string_view sum, int ranks) const;
+};
+
+// The training of this lab without its ranks: the teacher task, 32-64-64-1, 256 rows, 2,000 steps, cosine.
+TrainSpec task_spec(const std::string& recipe, int seed);
+
+// gradients_of(seed)[r]: dW2 of rank r, 4,096 elements.
+std::vector<std::vector<float>> gradients_of(int seed);
+// Takes about half a second; the newest seed is kept.
+Sums sums_of(int seed);
+
+}  // namespace fp8lab::gpus

@@ -1,0 +1,162 @@
+// The rows of GPUs: what each reads of w2, or what a bad batch did to its x1.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/gpus/view.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/stage/stage.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::gpus {
+namespace {
+
+using ui::Context;
+
+constexpr std::size_t kPage = 4;  // rows
+
+struct Column {
+    float right;  // share of the width
+    std::string_view words, term;
+};
+
+void draw_heads(Context& c, Rect area, float y, std::span<const Column> columns) {
+    ui::head(c, {area.x0, y}, "GPU", "rank", Anchor::left);
+    for (const Column& column : columns)
+        ui::head(c, {area.x0 + column.right * area.width(), y}, column.words, column.term);
+}
+
+void draw_cell(Context& c, Rect area, const Column& column, float y, const std::string& words,
+               Color ink = {Role::text}) {
+    ui::text_mid(c, {area.x0 + column.right * area.width(), y}, words, ink, kMono13, Anchor::right);
+}
+
+float row_height(const Context& c, Rect area, std::size_t rows) {
+    const float left = area.height() - c.px(26 + 22);
+    return std::clamp(left / static_cast<float>(std::max<std::size_t>(rows, 1)), c.px(22), c.px(32));
+}
+
+// The distance from the master weights as a bar, and a line where E4M3 alone is.
+void draw_bar(Context& c, Rect bar, double off, double alone, double most) {
+    ui::fill_rect(c, bar, {Role::grid});
+    const auto x_of = [&](double v) {
+        return bar.x0 + bar.width() * static_cast<float>(std::min(1.0, v / most));
+    };
+    ui::fill_rect(c, {bar.x0, bar.y0, x_of(off), bar.y1},
+                  {off > 2 * alone ? Role::sat : Role::under, Tone::fill});
+    const float x = std::round(x_of(alone));
+    ui::fill_rect(c, {x, bar.y0 - c.px(5), x + c.px(1.5F), bar.y1 + c.px(5)}, {Role::text});
+}
+
+}  // namespace
+
+void GpusView::draw_ranks(Context& c, const std::string& title, Rect area) {
+    ui::region(c, "ranks", area);
+    const Outcome& o = lab_->outcome;
+    const float under = ui::heading(c, title, {area.x0, area.y0, area.x1 - c.px(280), area.y1});
+    ui::probe(c, "gpus.ranks_title", {area.x0, area.y0, area.x1, under}, {}, title);
+    const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(28)), area.x1, area.y1};
+    if (o.rows.empty() || (!o.has_states && !lab_->params.has_bad())) {
+        std::string words =
+            "A training of 2 000 steps takes a few seconds. It does what the panel says with up to 8 ranks, "
+            "exactly.";
+        if (!lab_->params.sharded())
+            words =
+                "Each GPU keeps all master weights and casts them itself: all read the same, and the "
+                "optimiser is not divided.";
+        if (lab_->params.ranks() == 1)
+            words = "With 2 GPUs or more each owns some rows of every weight and sends them to the others.";
+        ui::paragraph(c, words, rest);
+        return;
+    }
+    page_ = o.rows.size() > kPage ? std::min(page_, 1) : 0;
+    const std::size_t first = static_cast<std::size_t>(page_) * kPage,
+                      last = std::min(o.rows.size(), first + kPage);
+    const bool bad = lab_->params.has_bad();
+    const float end = bad ? draw_bad(c, rest, first, last) : draw_weights(c, rest, first, last);
+    if (o.rows.size() > kPage) {
+        const std::array<std::string, 2> pages = {"0–3", "4–7"};
+        ui::corner_switch(c, "gpus.page", {area.x1 - c.px(188), area.y0 - c.px(4)}, 84, pages, page_);
+    }
+    const std::string foot = !o.stopped.empty() ? o.stopped + "."
+                             : bad ? "The batch of rank 2 is wrong in step 1 000 alone; its amax stays in "
+                                     "the histories for 16 steps."
+                             : o.values_equal
+                                 ? "Same bytes and same scales: every GPU computes with the same weights."
+                                 : "A check of the bytes passes on every GPU. Their scale must travel with "
+                                   "them, or be the same everywhere.";
+    ui::note(c, foot, {area.x0, end + c.px(4), area.x1, area.y1});
+}
+
+float GpusView::draw_weights(Context& c, Rect area, std::size_t first, std::size_t last) {
+    const Outcome& o = lab_->outcome;
+    const bool narrow = area.width() < c.px(660);
+    const std::array columns = {Column{narrow ? 0.2F : 0.18F, "amax of its w2", "amax"},
+                                Column{narrow ? 0.32F : 0.31F, "scale", "scale"},
+                                Column{narrow ? 0.53F : 0.47F, "bytes gathered", "all-gather"},
+                                Column{narrow ? 0.74F : 0.63F, "values read", "scale-inv"},
+                                Column{narrow ? 0.86F : 0.77F, "off by %", "relative-l2"}};
+    draw_heads(c, area, area.y0 + c.px(10), columns);
+    const float bars = area.x0 + (narrow ? 0.88F : 0.8F) * area.width(),
+                pitch = row_height(c, area, last - first);
+    double most = 5;
+    for (const RankRow& row : o.rows) most = std::max(most, row.off_pct);
+    const std::string alone = fmt::format("E4M3 alone: {} %", pct(o.alone_pct));
+    if (bars + ui::text_width(c, alone, kSans13) <= area.x1)
+        ui::text_mid(c, {bars, area.y0 + c.px(10)}, alone, {Role::muted}, kSans13);
+    float y = area.y0 + c.px(22);
+    for (std::size_t i = first; i < last; ++i, y += pitch) {
+        const RankRow& row = o.rows[i];
+        const float middle = y + pitch / 2;
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        ui::text_mid(c, {area.x0, middle}, std::to_string(row.rank), {Role::text}, kMonoBold13);
+        draw_cell(c, area, columns[0], middle, fmt::format("{:.3f}", row.amax));
+        draw_cell(c, area, columns[1], middle, fmt::format("{:.0f}", row.scale));
+        draw_cell(c, area, columns[2], middle, fmt::format("{:08x}", row.bytes), {Role::muted});
+        draw_cell(c, area, columns[3], middle, fmt::format("{:08x}", row.values),
+                  row.values == o.rows[0].values ? Color{Role::muted} : Color{Role::text});
+        const bool off = row.off_pct > 2 * o.alone_pct;
+        draw_cell(c, area, columns[4], middle, pct(row.off_pct),
+                  off ? Color{Role::sat, Tone::ink} : Color{Role::text});
+        draw_bar(c, {bars, middle - c.px(4), area.x1, middle + c.px(4)}, row.off_pct, o.alone_pct, most);
+    }
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    return y;
+}
+
+float GpusView::draw_bad(Context& c, Rect area, std::size_t first, std::size_t last) {
+    const Outcome& o = lab_->outcome;
+    const bool past = o.step > kBadStep + 1;
+    const std::array columns = {Column{0.22F, past ? "loss, next 5 steps" : "loss", "loss"},
+                                Column{0.44F, past ? "amax of x1, step 1 000" : "amax of x1", "amax"},
+                                Column{0.59F, past ? "scale after" : "scale of x1", "scale"},
+                                Column{0.8F, past ? "x1 lost %, 15 steps" : "x1 lost %", "underflow"},
+                                Column{1, "weights", "non-finite"}};
+    draw_heads(c, area, area.y0 + c.px(10), columns);
+    const float pitch = row_height(c, area, last - first);
+    float y = area.y0 + c.px(22);
+    const auto number = [](double v, int digits) {
+        return std::isfinite(v) ? screen_number(v, digits) : std::string("–");
+    };
+    for (std::size_t i = first; i < last; ++i, y += pitch) {
+        const RankRow& row = o.rows[i];
+        const float middle = y + pitch / 2;
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        ui::text_mid(c, {area.x0, middle}, std::to_string(row.rank), {Role::text}, kMonoBold13);
+        draw_cell(c, area, columns[0], middle, number(row.loss, 3));
+        draw_cell(c, area, columns[1], middle, number(row.amax, 3));
+        draw_cell(c, area, columns[2], middle, number(row.scale, 3));
+        const bool lost = row.lost_pct > 5;
+        draw_cell(c, area, columns[3], middle, number(row.lost_pct, 3),
+                  lost ? Color{Role::sat, Tone::ink} : Color{Role::text});
+        draw_cell(c, area, columns[4], middle, row.finite ? "finite" : "not finite",
+                  row.finite ? Color{Role::muted} : Color{Role::sat, Tone::ink});
+    }
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    return y;
+}
+
+}  // namespace fp8lab::gpus
