@@ -79,6 +79,7 @@ std::span<const Experiment<Gpus>> Gpus::experiments() {
 }
 
 bool Gpus::perform(std::string_view action) {
+    problem.clear();
     if (action == "run") {
         if (params.step >= kSteps || training.stopped()) training.again();
         params.step = kSteps;

@@ -98,6 +98,7 @@ struct Gpus {
     std::vector<table::Part*> parts() { return {&times, &paper, &sums, &training, &outcome_part}; }
     Figure thumbnail() const;
     bool perform(std::string_view action);
+    void tell(const Error& error) { problem = error.what(); }
     bool stale() const { return sums.busy(); }  // a training shows its newest step
     std::string command() const;                // trains the chosen arm
     std::string torchrun() const;
@@ -110,6 +111,7 @@ struct Gpus {
     table::Computed<int, Sums> sums;
     Training training;
     Outcome outcome;
+    std::string problem;  // why a training or the sums failed, in a window
     table::Derived outcome_part;
 
   private:
@@ -130,9 +132,17 @@ struct Piece {
 std::vector<Piece> pieces_of(const StepTimes& step, const StepSpec& spec);
 std::string step_title(const Params& params, const Times& times);
 std::string sum_title(const Sums& sums);
-std::string scaling_title(const Params& params, const Times& times);
+// Steps of ours that were recorded with this setting, by GPUs.
+struct MeasuredPoint {
+    std::string gpu;
+    int gpus = 0;
+    double median_ms = 0, efficiency_pct = 0;  // against one GPU of the same call
+};
+std::vector<MeasuredPoint> measured_points(const Params& params, const Recorded& recorded);
+std::string scaling_title(const Params& params, const Times& times, const Recorded& recorded);
 std::string ranks_title(const Params& params, const Outcome& outcome);
-std::string times_words(const Params& params, const Times& times);  // where they are from
+// Where the times are from.
+std::string times_words(const Params& params, const Times& times, const Recorded& recorded);
 Figure step_figure(const Params& params, const Times& times);
 Figure sum_figure(const Params& params, const Sums& sums);
 Figure scaling_figure(const Params& params, const Times& times, const Recorded& recorded);

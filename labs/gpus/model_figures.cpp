@@ -32,6 +32,18 @@ std::vector<double> powers(int most) {
 
 }  // namespace
 
+std::vector<MeasuredPoint> measured_points(const Params& params, const Recorded& recorded) {
+    std::vector<MeasuredPoint> out;
+    for (const RecordedDdp& ddp : recorded.ddp) {
+        const bool same = ddp.median_ms && ddp.layers == "4096-16384-4096" &&
+                          ddp.rows == params.rows_per_gpu() && ddp.recipe == "delayed" &&
+                          ddp.sum == params.sum && ddp.shard == params.shard &&
+                          (ddp.gather == params.gather || !params.sharded());
+        if (same) out.push_back({ddp.gpu, ddp.gpus, *ddp.median_ms, 100 * ddp.one_gpu_ms / *ddp.median_ms});
+    }
+    return out;
+}
+
 std::vector<Piece> pieces_of(const StepTimes& step, const StepSpec& spec) {
     std::vector<Piece> out = {{0, step.forward, false, "forward", 0},
                               {step.forward, step.forward + step.backward, false, "backward", 0}};
@@ -118,7 +130,7 @@ Figure sum_figure(const Params& params, const Sums& sums) {
 
 Figure scaling_figure(const Params& params, const Times& times, const Recorded& recorded) {
     Figure figure{.id = "scaling",
-                  .title = scaling_title(params, times),
+                  .title = scaling_title(params, times, recorded),
                   .x = {.label = "GPUs", .scale = Scale::log2, .range = Range{1, kMostGpus}},
                   .y = {.label = "speed of N GPUs, % of N times one", .range = Range{0, 110}}};
     if (!times.source.known()) return figure;
@@ -144,19 +156,15 @@ Figure scaling_figure(const Params& params, const Times& times, const Recorded& 
     curve(eighth, bytes, {.color = {Role::e4m3}, .width = 2}, group_thousands(eighth) + " rows");
     curve(eighth, 2, {.color = {Role::bf16}, .width = 2, .dash = Dash::long_dash}, "BF16 weights");
     std::vector<double> peers_x, peers_y, own_x, own_y;
-    const RecordedDdp *first = nullptr, *own_first = nullptr;
+    const RecordedDdp* first = nullptr;
     for (const RecordedDdp& ddp : recorded.ddp) {
-        if (ddp.gpu != times.source.gpu) continue;
-        if (const auto peer = ddp.peer_ms.find("ddp"); peer != ddp.peer_ms.end()) {
-            if (!first) first = &ddp;
-            peers_x.push_back(ddp.gpus), peers_y.push_back(100 * first->peer_ms.at("ddp") / peer->second);
-        }
-        if (!ddp.median_ms || ddp.rows != rows || ddp.recipe == "bf16" || ddp.gather != params.gather)
-            continue;
-        if (!own_first) own_first = &ddp;
-        if (own_first->gpus == 1)
-            own_x.push_back(ddp.gpus), own_y.push_back(100 * *own_first->median_ms / *ddp.median_ms);
+        const auto peer = ddp.peer_ms.find("ddp");
+        if (ddp.gpu != times.source.gpu || peer == ddp.peer_ms.end()) continue;
+        if (!first) first = &ddp;
+        peers_x.push_back(ddp.gpus), peers_y.push_back(100 * first->peer_ms.at("ddp") / peer->second);
     }
+    for (const MeasuredPoint& point : measured_points(params, recorded))
+        own_x.push_back(point.gpus), own_y.push_back(point.efficiency_pct);
     const auto discs = [&](const char* name, std::vector<double> at, std::vector<double> values, Role role) {
         if (at.empty()) return;
         for (std::size_t i = 0; i < at.size(); ++i)

@@ -1,5 +1,7 @@
 #include "labs/gpus/model_recorded.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <mutex>
@@ -31,18 +33,25 @@ RecordedComm comm_of(const JsonMember& result) {
     return out;
 }
 
-RecordedDdp ddp_of(const JsonMember& result) {
-    RecordedDdp out;
-    out.gpus = result.at("gpus").count();
-    out.rows = result.at("rows").count();
-    out.shape = result.at("shape").filled_text();
-    out.parts_ms = times_of(result, "parts_ms", true);
-    out.peer_ms = times_of(result, "peer_ms", false);
-    if (!result.has("median_ms") && !out.peer_ms.empty()) return out;
-    out.median_ms = result.at("median_ms").above_zero();
-    out.recipe = result.at("recipe").filled_text();
-    out.gather = result.at("gather").filled_text();
-    out.sum = result.at("sum").filled_text();
+std::vector<RecordedDdp> ddp_of(const JsonMember& result) {
+    RecordedDdp base;
+    base.gpus = result.at("gpus").count();
+    base.rows = result.at("rows").count();
+    for (const JsonMember& width : result.at("layers").some_elements())
+        base.layers += fmt::format("{}{}", base.layers.empty() ? "" : "-", width.count());
+    std::vector<RecordedDdp> out;
+    if (result.has("peer_ms")) {
+        out.push_back(base);
+        out.back().peer_ms = times_of(result, "peer_ms", false);
+        if (!result.has("arms")) return out;
+    }
+    for (const JsonMember& arm : result.at("arms").some_elements()) {
+        RecordedDdp& one = out.emplace_back(base);
+        one.sum = result.at("sum").filled_text(), one.shard = result.at("shard").filled_text();
+        one.recipe = arm.at("recipe").filled_text(), one.gather = arm.at("gather").filled_text();
+        one.median_ms = arm.at("median_ms").above_zero(), one.one_gpu_ms = arm.at("one_gpu_ms").above_zero();
+        one.parts_ms = times_of(arm, "parts_ms", true);
+    }
     return out;
 }
 
@@ -78,8 +87,10 @@ void add_recorded(std::string_view json, const std::string& where, Recorded& out
             read.comm.push_back(comm_of(result));
             read.comm.back().gpu = gpu, read.comm.back().date = day;
         } else if (kind == "ddp") {
-            read.ddp.push_back(ddp_of(result));
-            read.ddp.back().gpu = gpu, read.ddp.back().date = day;
+            for (RecordedDdp& one : ddp_of(result)) {
+                one.gpu = gpu, one.date = day;
+                read.ddp.push_back(std::move(one));
+            }
         }
     }
     out.comm.insert(out.comm.end(), read.comm.begin(), read.comm.end());

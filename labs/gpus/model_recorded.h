@@ -2,10 +2,12 @@
 // (core/backend/recording.h). A file that is added there is read.
 //
 //   {"bench": "comm", "gpus": 4, "ops": [{"op": "reduce_scatter", "dtype": "bf16", "bytes": 268435456, "median_ms": 0.69}]}
-//   {"bench": "ddp", "gpus": 4, "shape": "4096-16384-4096", "rows": 8192, "recipe": "delayed", "gather": "e4m3",
-//    "sum": "bf16", "median_ms": 5.6, "per_rank_ms": [...], "parts_ms": {...}, "peer_ms": {"ddp": 10.2}}
+//   {"bench": "ddp", "gpus": 4, "layers": [4096, 16384, 4096], "rows": 8192, "shard": "zero1", "sum": "bf16",
+//    "arms": [{"recipe": "delayed", "gather": "e4m3", "median_ms": 5.6, "one_gpu_ms": 5.9, "parts_ms": {...}}],
+//    "peer_ms": {"ddp": 10.2}}
 //
-// `bytes` is the size of the whole tensor. "median_ms" and what it is of may be left out of a "ddp" that has "peer_ms".
+// `bytes` is the size of the whole tensor. A "ddp" has arms of `fp8lab bench step --devices`, times of PyTorch under "peer_ms", or
+// both.
 #pragma once
 
 #include <map>
@@ -26,12 +28,14 @@ struct RecordedComm {
     int gpus = 0;
     std::vector<RecordedOp> ops;
 };
-struct RecordedDdp {
+struct RecordedDdp {  // one arm, or the peers
     std::string gpu, date;
     int gpus = 0, rows = 0;
-    std::string shape, recipe, gather, sum;
-    std::optional<double> median_ms;
-    std::map<std::string, double> parts_ms, peer_ms;
+    std::string layers;                                          // "4096-16384-4096"
+    std::string recipe = {}, gather = {}, sum = {}, shard = {};  // of an arm
+    std::optional<double> median_ms = {};                        // of an arm
+    double one_gpu_ms = 0;                                       // the same on one GPU
+    std::map<std::string, double> parts_ms = {}, peer_ms = {};
 };
 struct Recorded {
     std::vector<RecordedComm> comm;  // by GPUs

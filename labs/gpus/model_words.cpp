@@ -40,8 +40,13 @@ std::string sum_title(const Sums& sums) {
                        seed_text(sums.seed));
 }
 
-std::string scaling_title(const Params&, const Times& times) {
+std::string scaling_title(const Params& params, const Times& times, const Recorded& recorded) {
     if (!times.source.known()) return {};
+    const std::vector<MeasuredPoint> points = measured_points(params, recorded);
+    const auto last = std::ranges::max_element(points, {}, &MeasuredPoint::gpus);
+    if (last != points.end())
+        return fmt::format("Measured: {:.0f} % of ideal on {} GPUs, simulated beyond", last->efficiency_pct,
+                           group_thousands(last->gpus));
     return fmt::format("Simulated: {:.0f} % of ideal on {} GPUs", times.efficiency_most_pct,
                        group_thousands(kMostGpus));
 }
@@ -73,8 +78,13 @@ std::string ranks_title(const Params& params, const Outcome& outcome) {
                        seed);
 }
 
-std::string times_words(const Params&, const Times& times) {
-    return times.source.known() ? "simulated from one GPU’s parts and NCCL’s times" : "";
+std::string times_words(const Params& params, const Times& times, const Recorded& recorded) {
+    if (!times.source.known()) return {};
+    for (const MeasuredPoint& point : measured_points(params, recorded))
+        if (point.gpus == params.world())
+            return fmt::format("simulated; FP8 recorded on {} {}: {:.2f} ms", point.gpus,
+                               short_gpu_name(point.gpu), point.median_ms);
+    return "simulated from one GPU’s parts and NCCL’s times";
 }
 
 }  // namespace fp8lab::gpus

@@ -59,6 +59,10 @@ void GpusView::draw_ranks(Context& c, const std::string& title, Rect area) {
     const float under = ui::heading(c, title, {area.x0, area.y0, area.x1 - c.px(280), area.y1});
     ui::probe(c, "gpus.ranks_title", {area.x0, area.y0, area.x1, under}, {}, title);
     const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(28)), area.x1, area.y1};
+    if (!lab_->problem.empty()) {
+        ui::paragraph(c, lab_->problem, rest);
+        return;
+    }
     if (o.rows.empty() || (!o.has_states && !lab_->params.has_bad())) {
         std::string words =
             "A training of 2 000 steps takes a few seconds. It does what the panel says with up to 8 ranks, "

@@ -152,7 +152,7 @@ void draw_axis(Context& c, const Frame& frame, const Axis& axis, float y) {
 void GpusView::draw_step(Context& c, const std::string& title, Rect area) {
     ui::region(c, "step", area);
     const Times& times = *lab_->times;
-    const std::string from = times_words(lab_->params, times);
+    const std::string from = times_words(lab_->params, times, *lab_->recorded_on_several);
     const float room = area.width() - ui::text_width(c, title, kBold15) - c.px(16);
     if (ui::text_width(c, from, kSans13) <= room)
         ui::text_mid(c, {area.x1, area.y0 + c.px(10)}, from, {Role::muted}, kSans13, Anchor::right);

@@ -145,57 +145,67 @@ TEST_CASE("L15: the fit of a line through times, and none through one size") {
 
 TEST_CASE("L15: results of several GPUs are read, sorted, and named where they are wrong") {
     const std::string head = R"({"gpu": "NVIDIA H200", "date": "2027-01-01", "results": [)";
+    const std::string layers = R"("layers": [4096, 16384, 4096], "rows": 8192)";
     Recorded read;
-    add_recorded(
-        head +
-            R"({"bench": "step"}, {"bench": "ddp", "gpus": 4, "shape": "4096-16384-4096", "rows": 8192, "recipe": "delayed",
-        "gather": "e4m3", "sum": "bf16", "median_ms": 5.5, "per_rank_ms": [5.5, 5.4], "parts_ms": {"wait": 0}},
-        {"bench": "ddp", "gpus": 1, "shape": "4096-16384-4096", "rows": 8192, "date": "2027-01-02", "peer_ms": {"ddp": 9}},
+    add_recorded(head +
+                     R"({"bench": "step"}, {"bench": "ddp", "gpus": 4, "shard": "zero1", "sum": "bf16", )" +
+                     layers +
+                     R"(, "arms": [{"recipe": "bf16", "gather": "bf16", "median_ms": 9, "one_gpu_ms": 9.5},
+        {"recipe": "delayed", "gather": "e4m3", "median_ms": 5.5, "one_gpu_ms": 5.6, "parts_ms": {"network shown": 0}}]},
+        {"bench": "ddp", "gpus": 1, "date": "2027-01-02", "peer_ms": {"ddp": 9}, )" +
+                     layers + R"(},
         {"bench": "comm", "gpus": 2, "ops": [{"op": "all_gather", "dtype": "bf16", "bytes": 8, "median_ms": 0.1}]}]})",
-        "f", read);
-    REQUIRE((read.ddp.size() == 2 && read.comm.size() == 1));
+                 "f", read);
+    REQUIRE((read.ddp.size() == 3 && read.comm.size() == 1));
     CHECK((read.ddp[0].gpus == 1 && read.ddp[0].date == "2027-01-02" && !read.ddp[0].median_ms));
-    CHECK((read.ddp[1].median_ms == 5.5 && read.ddp[1].date == "2027-01-01" &&
-           read.ddp[1].parts_ms.at("wait") == 0));
+    CHECK(
+        (read.ddp[2].median_ms == 5.5 && read.ddp[2].one_gpu_ms == 5.6 && read.ddp[2].date == "2027-01-01"));
+    CHECK((read.ddp[2].layers == "4096-16384-4096" && read.ddp[2].parts_ms.at("network shown") == 0));
     for (
-        const char* wrong :
-        {R"({"bench": "ddp", "gpus": 1, "shape": "s", "rows": 8})",
-         R"({"bench": "ddp", "gpus": 1, "shape": "s", "rows": 8, "peer_ms": {"ddp": 0}})",
-         R"({"bench": "comm", "gpus": 2, "ops": []})",
-         R"({"bench": "comm", "gpus": 2, "ops": [{"op": "all_gather", "dtype": "bf16", "bytes": 0, "median_ms": 1}]})"}) {
+        const std::string& wrong :
+        {R"({"bench": "ddp", "gpus": 1, )" + layers + "}",
+         R"({"bench": "ddp", "gpus": 1, "peer_ms": {"ddp": 0}, )" + layers + "}",
+         R"({"bench": "ddp", "gpus": 2, "shard": "zero1", "sum": "bf16", "arms": [], )" + layers + "}",
+         std::string(R"({"bench": "comm", "gpus": 2, "ops": []})"),
+         std::string(
+             R"({"bench": "comm", "gpus": 2, "ops": [{"op": "all_gather", "dtype": "bf16", "bytes": 0, "median_ms": 1}]})")}) {
         CAPTURE(wrong);
         Recorded same = read;
         CHECK_THROWS_AS(add_recorded(head + wrong + "]}", "f", same), Error);
-        CHECK(same.ddp.size() == 2);
+        CHECK(same.ddp.size() == 3);
     }
 }
 
-TEST_CASE("L15: steps recorded with this lab's setting become discs") {
-    Recorded recorded_now = *recorded();
-    const auto add = [&](int gpus, double ms) {
-        recorded_now.ddp.push_back({.gpu = "NVIDIA H200",
-                                    .date = "d",
-                                    .gpus = gpus,
-                                    .rows = 8192,
-                                    .shape = "4096-16384-4096",
-                                    .recipe = "delayed",
-                                    .gather = "e4m3",
-                                    .sum = "bf16",
-                                    .median_ms = ms,
-                                    .parts_ms = {},
-                                    .peer_ms = {}});
-    };
+TEST_CASE("L15: steps recorded with this lab's setting become discs, and the titles say so") {
+    Recorded now = *recorded();
     const Params usual;
-    const auto times = times_of(source_of(*shipped(), recorded_now), usual.step_spec());
+    const auto times = times_of(source_of(*shipped(), now), usual.step_spec());
     const auto discs = [&] {
-        const Figure figure = scaling_figure(usual, times, recorded_now);
+        const Figure figure = scaling_figure(usual, times, now);
         const auto found = std::ranges::find(figure.series, "FP8 Lab", &Series::name);
         return found == figure.series.end() ? std::vector<double>{}
                                             : *std::get<ScatterSeries>(found->shape).y;
     };
+    std::erase_if(now.ddp, [](const RecordedDdp& ddp) { return ddp.median_ms.has_value(); });
     CHECK(discs().empty());
-    add(1, 5.6), add(4, 5.0);
-    CHECK(discs() == std::vector<double>{100, 100 * 5.6 / 5.0});
+    CHECK(scaling_title(usual, times, now).starts_with("Simulated: "));
+    const auto add = [&](int gpus, double ms, const char* sum) {
+        now.ddp.push_back({.gpu = "NVIDIA H100",
+                           .date = "d",
+                           .gpus = gpus,
+                           .rows = 8192,
+                           .layers = "4096-16384-4096",
+                           .recipe = "delayed",
+                           .gather = "e4m3",
+                           .sum = sum,
+                           .shard = "zero1",
+                           .median_ms = ms,
+                           .one_gpu_ms = 5.6});
+    };
+    add(2, 5.5, "bf16"), add(4, 7, "bf16"), add(8, 7, "fp32");
+    CHECK(discs() == std::vector<double>{100 * 5.6 / 5.5, 100 * 5.6 / 7});
+    CHECK(scaling_title(usual, times, now) == "Measured: 80 % of ideal on 4 GPUs, simulated beyond");
+    CHECK(times_words(usual, times, now) == "simulated; FP8 recorded on 4 H100: 7.00 ms");
 }
 
 TEST_CASE("L15: the sums are those of real gradients, hop by hop on doubles") {
