@@ -36,7 +36,9 @@ Source source_of(const Shipped& shipped, const Recorded& recorded) {
             if (comm.gpu == recording.gpu) out.comm_date = comm.date;
         if (out.known()) return out;
     }
-    return {};
+    Source none;
+    none.problem = recorded.problem;
+    return none;
 }
 
 Times times_of(const Source& source, const StepSpec& spec) {

@@ -56,6 +56,7 @@ struct Source {
     std::string gpu, date, comm_date;  // empty: nothing was recorded
     Parts bf16, fp8;
     Links links;
+    std::string problem = {};  // why a recording of several GPUs cannot be read
     bool known() const { return fp8.known() && links.known(); }
 };
 Source source_of(const Shipped& shipped, const Recorded& recorded);

@@ -25,7 +25,9 @@ std::string pct(double value) {
 }
 
 std::string step_title(const Params& params, const Times& times) {
-    if (!times.source.known()) return "No step was recorded, so there are no times";
+    if (!times.source.known())
+        return times.source.problem.empty() ? "No step was recorded, so there are no times"
+                                            : times.source.problem;
     const int gpus = params.world();
     const std::string total = fmt::format("{:.2f} ms", times.fp8.total());
     if (gpus == 1) return fmt::format("1 GPU: {} a step, and nothing travels", total);

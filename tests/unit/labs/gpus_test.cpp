@@ -389,6 +389,9 @@ TEST_CASE("L15: without recorded times there are none, and the rest stays") {
     CHECK_FALSE(none.known());
     const Times times = times_of(none, Params{}.step_spec());
     CHECK(step_title(Params{}, times) == "No step was recorded, so there are no times");
+    Recorded broken;
+    broken.problem = "x.json: is no recording";
+    CHECK(step_title(Params{}, times_of(source_of(Shipped{}, broken), {})) == broken.problem);
     CHECK(scaling_figure(Params{}, times, Recorded{}).series.empty());
     CHECK(paper_of({}).curves.empty());
 }
