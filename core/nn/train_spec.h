@@ -85,6 +85,7 @@ struct TrainOptions {
     std::optional<int> ranks;
     std::vector<int> devices = {};  // of GPUs; with several, `batch` is that of each
     std::optional<double> timeout_s;
+    std::optional<ProcessRank> process = {};  // `devices` has then a place for each rank
     std::string shard = {}, gather = {}, sum = {}, weight_scale = {}, act_amax = {}, bad = {};  // as before
     std::string recipes = "bf16,delayed";
     RecipeDefaults recipe_defaults;

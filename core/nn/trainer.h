@@ -179,6 +179,8 @@ class Trainer {
     // whole step, in every arm; the next call does the step again, with the same result. So with the evaluation that
     // belongs to a step, without which that step is done all the same.
     virtual void step(int n = 1) = 0;
+    // Of a rank that is a process: the bits that any of the processes has set. All call it at the same step. Otherwise its own.
+    virtual unsigned of_any_rank(unsigned flags) { return flags; }
     // Takes effect at the next step. Throws as check_command(); then nothing changes.
     virtual void set(const Command& command) = 0;
     virtual Snapshot snapshot() = 0;

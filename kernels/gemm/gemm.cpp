@@ -103,6 +103,7 @@ std::string to_string(const GemmSpec& s) {
     if (s.a_scale != ScaleMode::none)
         out += fmt::format(", {} x {} scales", scale(s.a_scale), scale(s.b_scale));
     if (s.fast_accum) out += ", fast accumulation";
+    if (s.spared > 0) out += fmt::format(", {} multiprocessors spared", s.spared);
     return out;
 }
 
@@ -169,6 +170,8 @@ void GemmPlan::Parts::describe() {
     else
         layout(second, spec.a, spec.k, spec.m);
     layout(out, spec.d, spec.n, spec.m);
+    if (spec.spared > 0)
+        set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, static_cast<std::int32_t>(multiprocessors() - spec.spared));
     if (!is_fp8(spec.a)) return;
     set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(spec.fast_accum));
     set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, static_cast<std::int32_t>(lt_mode(spec.b_scale)));

@@ -36,6 +36,7 @@ struct GemmSpec {
     Element a = Element::bf16, b = Element::bf16, d = Element::bf16;  // d: bf16 or f32
     ScaleMode a_scale = ScaleMode::none, b_scale = ScaleMode::none;
     bool fast_accum = false;  // FP8 only
+    int spared = 0;           // multiprocessors that it leaves to kernels beside it
     bool operator==(const GemmSpec&) const = default;
 };
 std::string to_string(const GemmSpec& spec);  // "nt 16384x8192x4096 e4m3 x e5m2 -> f32, tensor scales"

@@ -13,6 +13,7 @@ void wait_for(const RankPlace& place, const Event& event, const std::string& wha
     // Short steps are waited for without sleep; the others and the network are asked now and then.
     constexpr int kSpins = 2000;
     constexpr auto kNap = std::chrono::microseconds(20);
+    constexpr auto kPatience = std::chrono::seconds(2);
     const auto start = std::chrono::steady_clock::now();
     for (int spins = 0;; ++spins) {
         const cudaError_t status = cudaEventQuery(event.get());
@@ -24,10 +25,12 @@ void wait_for(const RankPlace& place, const Event& event, const std::string& wha
         if (spins % 50 != 0) continue;
         place.collective->check();
         place.link->check();
-        if (std::chrono::steady_clock::now() - start > place.timeout)
-            throw Error(ErrorKind::failed, fmt::format("rank {}", place.rank),
-                        fmt::format("its GPU did not finish {} within {} s", what,
-                                    std::chrono::duration<double>(place.timeout).count()));
+        if (std::chrono::steady_clock::now() - start < place.timeout) continue;
+        // Ranks whose hosts answer wait as this one does; this names the others.
+        place.link->all_gather({}, what + ", for which GPUs wait,", kPatience);
+        throw Error(ErrorKind::failed, fmt::format("rank {}", place.rank),
+                    fmt::format("its GPU did not finish {} within {} s", what,
+                                std::chrono::duration<double>(place.timeout).count()));
     }
 }
 

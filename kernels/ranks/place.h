@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,10 @@ class HostLink {
   public:
     virtual ~HostLink() = default;
     // The bytes of all ranks, in their order. `what`: for the error, "the records of step 12". Throws Error{failed} with the
-    // rank that is missing and the reason.
-    virtual std::vector<std::string> all_gather(std::string bytes, const std::string& what) = 0;
+    // rank that is missing and the reason. patience: instead of the timeout.
+    using Patience = std::optional<std::chrono::milliseconds>;
+    virtual std::vector<std::string> all_gather(std::string bytes, const std::string& what,
+                                                Patience patience = std::nullopt) = 0;
     // Throws Error{failed} where another rank has failed, or is gone.
     virtual void check() = 0;
     // Tells the others that this rank has failed; their calls throw then.

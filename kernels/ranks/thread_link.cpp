@@ -28,7 +28,9 @@ class ThreadLink final : public HostLink {
     ThreadLink(std::shared_ptr<Meeting> meeting, int rank, std::chrono::milliseconds timeout)
         : meeting_(std::move(meeting)), rank_(static_cast<std::size_t>(rank)), timeout_(timeout) {}
 
-    std::vector<std::string> all_gather(std::string bytes, const std::string& what) override {
+    std::vector<std::string> all_gather(std::string bytes, const std::string& what,
+                                        Patience patience) override {
+        const std::chrono::milliseconds most = patience.value_or(timeout_);
         Meeting& m = *meeting_;
         std::unique_lock lock(m.mutex);
         throw_failure();
@@ -41,9 +43,9 @@ class ThreadLink final : public HostLink {
             m.changed.notify_all();
             return m.result;
         }
-        if (!m.changed.wait_for(lock, timeout_, [&] { return m.calls != call || !m.failure.empty(); }))
+        if (!m.changed.wait_for(lock, most, [&] { return m.calls != call || !m.failure.empty(); }))
             end(fmt::format("rank {} did not reach {} within {} s", fmt::join(missing(), ", "), what,
-                            std::chrono::duration<double>(timeout_).count()));
+                            std::chrono::duration<double>(most).count()));
         if (m.calls == call) throw_failure();
         return m.result;  // no rank begins the next call before all have left this one: it waits for them
     }

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <mutex>
 
 #include "core/base/error.h"
 #include "kernels/ranks/devices.h"
 #include "kernels/ranks/nccl.h"
+#include "kernels/ranks/tcp_link.h"
 #include "kernels/ranks/thread_link.h"
 #include "kernels/ranks/workers.h"
 #include "kernels/trainer/trainer.h"
@@ -26,25 +28,19 @@ struct Member {
 class ManyGpuTrainer final : public Trainer {
   public:
     ManyGpuTrainer(const TrainSpec& spec, const Preparation& preparation)
-        : spec_(spec), workers_(static_cast<int>(spec.devices.size())) {
-        check_devices(spec.devices);
-        const int count = static_cast<int>(spec.devices.size());
-        const NcclId id = make_nccl_id();
-        const auto links = make_thread_links(count, spec.ranks.timeout);
-        for (int rank = 0; rank < count; ++rank) {
-            Member& member = members_.emplace_back();
-            member.device = spec.devices[static_cast<std::size_t>(rank)];
-            member.place = {rank, count, nullptr, links[static_cast<std::size_t>(rank)], spec.ranks.timeout};
-        }
+        : spec_(spec), workers_(spec.ranks.process ? 1 : spec.ranks.count) {
+        make_members();
         try {
+            const NcclId id = shared_id();
             on_all([&](Member& member) {
                 member.gpu = std::make_shared<Device>();
                 member.gpu->index = member.device;
-                member.place.collective = make_nccl_collective(id, member.place.rank, count);
+                member.place.collective = make_nccl_collective(id, member.place.rank, member.place.count);
                 member.trainer = make_rank_trainer(spec_, member.gpu, member.place, Launching::graphs,
                                                    member.place.rank == 0 ? preparation : quiet(preparation));
             });
-        } catch (...) {
+        } catch (const std::exception& error) {
+            members_.front().place.link->fail(error.what());
             release();
             throw;
         }
@@ -63,9 +59,20 @@ class ManyGpuTrainer final : public Trainer {
         Snapshot out;
         on_all([&](Member& member) {
             Snapshot own = member.trainer->snapshot();
-            if (member.place.rank == 0) out = std::move(own);
+            if (&member == &members_.front()) out = std::move(own);
         });
         return out;
+    }
+    unsigned of_any_rank(unsigned flags) override {
+        if (!spec_.ranks.process) return flags;
+        const std::string mine(reinterpret_cast<const char*>(&flags), sizeof flags);
+        for (const std::string& one :
+             members_.front().place.link->all_gather(mine, fmt::format("the end of step {}", steps_done()))) {
+            unsigned theirs = 0;
+            if (one.size() == sizeof theirs) std::memcpy(&theirs, one.data(), sizeof theirs);
+            flags |= theirs;
+        }
+        return flags;
     }
     int steps_done() const override { return first().steps_done(); }
     int steps_per_call() const override { return first().steps_per_call(); }
@@ -80,6 +87,42 @@ class ManyGpuTrainer final : public Trainer {
     }
 
   private:
+    void make_members() {
+        const int count = spec_.ranks.count;
+        const auto timeout = spec_.ranks.timeout;
+        if (const auto& own = spec_.ranks.process) {
+            check_devices({own->device});
+            const std::string run = fmt::format("version {} {}", FP8LAB_VERSION, command_line(spec_));
+            members_.push_back(
+                {own->device,
+                 {own->rank, count, nullptr, make_tcp_link(*own, count, run, timeout), timeout},
+                 {},
+                 {}});
+            return;
+        }
+        check_devices(spec_.devices);
+        const auto links = make_thread_links(count, timeout);
+        for (int rank = 0; rank < count; ++rank) {
+            const auto at = static_cast<std::size_t>(rank);
+            members_.push_back({spec_.devices[at], {rank, count, nullptr, links[at], timeout}, {}, {}});
+        }
+    }
+    // Rank 0 makes it.
+    NcclId shared_id() const {
+        const RankPlace& own = members_.front().place;
+        std::string bytes;
+        NcclId id{};
+        if (own.rank == 0) {
+            id = make_nccl_id();
+            bytes.assign(id.begin(), id.end());
+        } else {
+            nccl_text();  // a rank without NCCL says so
+        }
+        if (!spec_.ranks.process) return id;
+        const std::string told = own.link->all_gather(bytes, "the start of NCCL")[0];
+        if (told.size() == id.size()) std::ranges::copy(told, id.begin());
+        return id;
+    }
     const Trainer& first() const { return *members_.front().trainer; }
     static Preparation quiet(const Preparation& preparation) {
         return {.tell = {}, .stop = preparation.stop};
@@ -89,45 +132,45 @@ class ManyGpuTrainer final : public Trainer {
     template <class Work>
     void on_all(const Work& work) const {
         if (broken_) throw Error(ErrorKind::failed, "GPUs", "a rank has failed before");
-        int failed_rank = 0;
+        int failed = 0;
         std::mutex mutex;
-        const auto rank_work = [&](int rank) {
-            Member& member = members_[static_cast<std::size_t>(rank)];
+        const auto rank_work = [&](int index) {
+            Member& member = members_[static_cast<std::size_t>(index)];
             check(cudaSetDevice(member.device), "cudaSetDevice");
             try {
                 work(member);
             } catch (...) {
                 const std::lock_guard lock(mutex);
-                if (!broken_) failed_rank = rank;
+                if (!broken_) failed = index;
                 broken_ = true;
                 throw;
             }
         };
         try {
             workers_.run(rank_work, [&](const std::exception& error) {
-                members_.front().place.link->fail(error.what());
-                for (const Member& member : members_)
-                    if (member.place.collective) member.place.collective->abort();
+                const auto* const own = dynamic_cast<const Error*>(&error);
+                const Member& first_failed = members_[static_cast<std::size_t>(failed)];
+                first_failed.place.link->fail(own ? with_rank(*own, first_failed).what() : error.what());
+                for (const Member& each : members_)
+                    if (each.place.collective) each.place.collective->abort();
             });
         } catch (const Error& error) {
-            throw with_rank(error, failed_rank);
+            throw with_rank(error, members_[static_cast<std::size_t>(failed)]);
         }
     }
     // What any GPU would say needs no rank.
-    Error with_rank(const Error& error, int rank) const {
-        if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::input ||
-            error.where().starts_with("rank "))
-            return error;
-        return {error.kind(),
-                fmt::format("rank {} (GPU {})", rank, members_[static_cast<std::size_t>(rank)].device),
+    static Error with_rank(const Error& error, const Member& member) {
+        const bool says_rank = error.where().starts_with("rank ") || error.where() == "ranks";
+        if (error.kind() == ErrorKind::usage || error.kind() == ErrorKind::input || says_rank) return error;
+        return {error.kind(), fmt::format("rank {} (GPU {})", member.place.rank, member.device),
                 error.what()};
     }
     // On the threads whose devices they belong to; nothing waits for the others.
     void release() {
         const auto nothing = [](const std::exception&) {};
         workers_.run(
-            [&](int rank) {
-                Member& member = members_[static_cast<std::size_t>(rank)];
+            [&](int index) {
+                Member& member = members_[static_cast<std::size_t>(index)];
                 cudaSetDevice(member.device);
                 if (broken_ && member.place.collective) member.place.collective->abort();
                 member.trainer.reset();

@@ -45,12 +45,13 @@ using Clock = std::chrono::steady_clock;
 // One arm with its graphs and what is known of its finished steps.
 struct TrainedArm {
     std::unique_ptr<CudaArm> arm;
-    std::optional<Graph> many, one, one_with_stats;
+    std::optional<Graph> many, one, one_with_stats, network_graph;
     std::vector<StepRecord> records;
     std::optional<NonFinite> stopped;
     std::deque<double> step_ms;
     std::vector<std::pair<std::string, double>> parts;
-    std::vector<NetworkTimes::Times> network;
+    NetworkTimes network;
+    std::vector<NetworkTimes::Times> network_times;
     std::optional<Evaluation> evaluation;  // the newest
     std::optional<TensorView> watched;     // before the evaluation
     int graphs = 0;                        // captured
@@ -58,6 +59,8 @@ struct TrainedArm {
         many.reset();
         one.reset();
         one_with_stats.reset();
+        network_graph.reset();
+        network = {};
     }
 };
 
@@ -137,7 +140,7 @@ class CudaTrainer final : public Trainer {
     }
     void measure_parts();
     bool wants_network() const {
-        return place_.several() && std::ssize(arms_.front().network) < kNetworkSteps;
+        return place_.several() && std::ssize(arms_.front().network_times) < kNetworkSteps;
     }
     void measure_network();
     ArmCost cost(const TrainedArm& arm) const;
@@ -326,8 +329,9 @@ void CudaTrainer::step(int n) {
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     while (n > 0) {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
-        if (steps_done_ >= kStepBeforeParts && warm() && (arms_.front().parts.empty() || wants_network())) {
-            arms_.front().parts.empty() ? measure_parts() : measure_network();
+        const bool times_parts = arms_.front().parts.empty();
+        if (steps_done_ >= kStepBeforeParts && warm() && (times_parts || wants_network())) {
+            times_parts ? measure_parts() : measure_network();
             --n;
             if (tokens_ && (steps_done_ % kEvaluationSteps == 0 || steps_done_ == spec_.steps)) evaluate();
             continue;
@@ -470,29 +474,29 @@ void CudaTrainer::measure_parts() {
     drain();
 }
 
-// One step as it is, with an event around every GEMM and every exchange.
+// One step as it is, with an event around every GEMM and every exchange. It follows another at once, so that ranks begin it at the
+// same time.
 void CudaTrainer::measure_network() {
     const Range range("time the network");
-    drain();
     stage(steps_done_, 1);
     InFlight work{steps_done_, 1, stats_always_, false, {}};
     work.marks.emplace_back();
     work.marks.back().record(stream());
     for (TrainedArm& target : arms_) {
-        NetworkTimes times;
-        target.arm->watch(times.watch());
-        const Graph graph(stream(), [&] { target.arm->enqueue(stream(), 1, stats_always_); });
-        target.arm->watch({});
-        graph.launch(stream());
+        if (!target.network_graph) {
+            target.arm->watch(target.network.watch());
+            target.network_graph.emplace(stream(), [&] { target.arm->enqueue(stream(), 1, stats_always_); });
+            target.arm->watch({});
+        }
+        target.network_graph->launch(stream());
         target.arm->read_back(steps_done_, 1, stream());
         work.marks.emplace_back();
         work.marks.back().record(stream());
-        wait_for(place_, stream(), "a step whose network is timed");
-        target.network.push_back(times.read());
     }
     in_flight_.push_back(std::move(work));
     ++steps_done_;
     drain();
+    for (TrainedArm& target : arms_) target.network_times.push_back(target.network.read());
 }
 
 std::optional<TensorView> CudaTrainer::view(TrainedArm& target) {
@@ -516,7 +520,7 @@ ArmCost CudaTrainer::cost(const TrainedArm& target) const {
     double sum = 0;
     for (const auto& [name, ms] : cost.parts) sum += ms;
     if (!cost.parts.empty() && sum < cost.step_ms) cost.parts.emplace_back("gaps", cost.step_ms - sum);
-    if (const auto network = median(target.network))
+    if (const auto network = median(target.network_times))
         cost.network_ms = network->travels_ms, cost.network_shown_ms = network->shown_ms;
     cost.graphs = target.graphs;
     cost.note = note();

@@ -51,8 +51,9 @@ class SimulatedCollective final : public cuda::GpuCollective {
 class SimulatedLink final : public cuda::HostLink {
   public:
     explicit SimulatedLink(std::shared_ptr<HostLink> link) : link_(std::move(link)) {}
-    std::vector<std::string> all_gather(std::string bytes, const std::string& what) override {
-        return without_turn([&] { return link_->all_gather(std::move(bytes), what); });
+    std::vector<std::string> all_gather(std::string bytes, const std::string& what,
+                                        Patience patience) override {
+        return without_turn([&] { return link_->all_gather(std::move(bytes), what, patience); });
     }
     void check() override { link_->check(); }
     void fail(const std::string& reason) override { link_->fail(reason); }

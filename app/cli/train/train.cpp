@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/preparing.h"
+#include "app/cli/train/process.h"
 #include "app/cli/train/train_options.h"
 #include "app/cli/train/train_report.h"
 #include "app/cli/verb.h"
@@ -81,14 +82,18 @@ void train_all(Trainer& trainer, TrainReport& report) {
     const int steps = trainer.spec().steps;
     progress.at(fmt::format("step {} of {}", trainer.steps_done(), steps));
     try {
-        while (trainer.steps_done() < steps && !trainer.all_stopped() && !interrupted()) {
-            {
-                const AskBetween ask(progress.asker());
-                trainer.step(std::min(trainer.steps_per_call(), steps - trainer.steps_done()));
+        while (trainer.steps_done() < steps && !trainer.all_stopped()) {
+            // Processes that are ranks of one training stop, and look at their records, at the same step.
+            constexpr unsigned kStop = 1, kLook = 2;
+            const unsigned flags =
+                trainer.of_any_rank((interrupted() ? kStop : 0) | (progress.due() ? kLook : 0));
+            if (flags & kLook) {
+                report.add(trainer.snapshot());
+                progress.at(report.progress());
             }
-            if (!progress.due()) continue;
-            report.add(trainer.snapshot());
-            progress.at(report.progress());
+            if (flags & kStop) break;
+            const AskBetween ask(progress.asker());
+            trainer.step(std::min(trainer.steps_per_call(), steps - trainer.steps_done()));
         }
     } catch (const Interrupted&) {
     }
@@ -98,6 +103,7 @@ void train_all(Trainer& trainer, TrainReport& report) {
 // The checkpoints first: they take hours to make again, and a full disk may refuse what comes later.
 void write_files(const TrainArguments& options, const Trainer& trainer, const TrainReport& report) {
     if (!options.save.empty()) trainer.save(options.save);
+    if (!trainer.spec().ranks.reports()) return;
     if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     if (!options.json.empty() && options.json != "-") write_file(options.json, json_text(report.json()));
 }
@@ -130,19 +136,20 @@ void train_arms(TrainArguments options) {
     if (!chosen.backend)
         chosen = choose(options.flags.devices.empty() ? std::vector<int>()
                                                       : parse_devices(options.flags.devices, 0));
-    declare_train_files(options, spec);
+    const bool reports = spec.ranks.reports();
+    if (reports) declare_train_files(options, spec);
     require_memory_for(options, spec, *chosen.backend);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);
     const DeviceInfo device = chosen.backend->device();
-    tell_backend(chosen);
-    if (const std::string note = trainer->note(); !note.empty()) tell(note);
+    if (reports) tell_backend(chosen);
+    if (const std::string note = trainer->note(); reports && !note.empty()) tell(note);
     TrainReport report(trainer->spec(), device);
     {
         const Interruptible keeps;
         train_all(*trainer, report);
         write_files(options, *trainer, report);
     }
-    print_report(options, report);
+    if (reports) print_report(options, report);
     end_if_interrupted(fmt::format("after {} of {} steps; what was measured is written",
                                    trainer->steps_done(), trainer->spec().steps));
     if (options.fail_on_nan) refuse_nan(report);

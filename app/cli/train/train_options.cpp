@@ -72,6 +72,13 @@ TrainSpec TrainFlags::spec() const {
     options.recipe_defaults.algo = parse_recipe("delayed:algo=" + algo, {}, "--algo").algo;
     if (!layers.empty()) options.layers = parse_layers(layers);
     if (!devices.empty()) options.devices = parse_devices(devices, gpus);
+    if (process) {
+        if (!devices.empty())
+            throw usage_error("--devices",
+                              "RANK and WORLD_SIZE are set: each process has the GPU of its LOCAL_RANK");
+        options.process = process->own;
+        for (int rank = 0; rank < process->ranks; ++rank) options.devices.push_back(rank);
+    }
     for (const auto& [name, value] : sizes)
         if (value) options.sizes[name] = *value;
     return make_train_spec(options);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/train/process.h"
 #include "core/backend/backend.h"
 #include "core/nn/train_spec.h"
 
@@ -15,6 +16,7 @@ namespace fp8lab::cli {
 struct TrainFlags {
     TrainOptions train;
     std::string algo = "max", layers, devices;
+    std::optional<ProcessOfMany> process = {};        // this process is one of them
     int gpus = 0;                                     // of this machine, for --devices all
     std::map<std::string, std::optional<int>> sizes;  // the options of all models
 

@@ -128,6 +128,7 @@ void set_ranks(TrainSpec& spec, const TrainOptions& options) {
     if (options.devices.size() > 1) {
         if (options.ranks) throw usage_error("--ranks", "--devices has a rank for each GPU");
         spec.devices = options.devices;
+        ranks.process = options.process;
     }
     ranks.count = spec.devices.empty() ? options.ranks.value_or(1) : static_cast<int>(spec.devices.size());
     if (const auto& s = options.timeout_s) {

@@ -43,6 +43,13 @@ struct BadRank {
     int step = 0;  // 0-based
 };
 
+// A process that is one rank of several on GPUs, as torchrun starts them; rank 0 listens at the address.
+struct ProcessRank {
+    int rank = 0, device = 0;  // its GPU
+    std::string address = "127.0.0.1";
+    int port = 29500;
+};
+
 struct Ranks {
     int count = 1;
     Shard shard = Shard::none;
@@ -52,6 +59,9 @@ struct Ranks {
     RankAmax amax = RankAmax::reduced;
     std::optional<BadRank> bad = {};
     std::chrono::milliseconds timeout = std::chrono::minutes(1);  // of GPUs: how long one waits for another
+    std::optional<ProcessRank> process = {};                      // none: this process has all ranks
+    // Reports and files are of rank 0.
+    bool reports() const { return !process || process->rank == 0; }
     bool sharded() const { return count > 1 && shard == Shard::zero1; }
 };
 inline constexpr int kMostRanks = 1024;
