@@ -17,7 +17,7 @@
 #include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
 #include "kernels/layers/cudnn.h"
-#include "kernels/ranks/trainer.h"
+#include "kernels/trainer/many_gpus.h"
 #include "kernels/trainer/time_blocks.h"
 #include "kernels/trainer/trainer.h"
 

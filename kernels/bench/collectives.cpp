@@ -31,7 +31,7 @@ std::vector<Case> cases_of(const std::vector<double>& bytes, std::size_t ranks) 
                           size = std::max(unit, static_cast<std::size_t>(wanted) / unit * unit);
         out.push_back({"reduce_scatter", "bf16", size});
         out.push_back({"reduce_scatter", "fp32", size});
-        out.push_back({"all_gather", "bytes", size});
+        out.push_back({"all_gather", "uint8", size});
         if (size <= 1 << 20) out.push_back({"all_reduce_max", "fp32", size});  // amaxes are few
     }
     return out;

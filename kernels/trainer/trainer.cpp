@@ -13,12 +13,12 @@
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
 #include "core/nn/model.h"
-#include "core/scaling/side_cast.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
 #include "core/trainer/decision.h"
 #include "core/trainer/sample.h"
 #include "kernels/arm/batches.h"
+#include "kernels/arm/exchange.h"
 #include "kernels/arm/part_times.h"
 #include "kernels/arm/records.h"
 #include "kernels/bench/measure.h"
@@ -26,7 +26,7 @@
 #include "kernels/device/graph.h"
 #include "kernels/device/ranges.h"
 #include "kernels/mlp/arm.h"
-#include "kernels/ranks/exchange.h"
+#include "kernels/trainer/kept_scales.h"
 #include "kernels/trainer/refusals.h"
 #include "kernels/trainer/room.h"
 #include "kernels/transformer/arm.h"
@@ -226,25 +226,6 @@ void CudaTrainer::apply(const Command& command) {
                           },
                           [&](const Watch& c) { watched_ = c.tensor; }},
                command);
-}
-
-// The scales that stay where an arm goes from one recipe to another: of casts to the same format.
-std::vector<ScaleCheckpoint> kept_scales(const std::vector<ScaleCheckpoint>& scales, const ModelPlan& plan,
-                                         const Recipe& from, const Recipe& to) {
-    std::vector<ScaleCheckpoint> kept;
-    for (const ScaleCheckpoint& s : scales)
-        for (const Along along : {Along::cols, Along::rows}) {
-            const TensorClass tensor = plan.tensor(s.id).tensor;
-            const Gemm reader = gemm_of(tensor, along);
-            const Recipe before = plan.recipe_of(from, s.id), after = plan.recipe_of(to, s.id);
-            const bool split = is_split(after, tensor);
-            if ((s.gemm && *s.gemm != reader) || (!split && along == Along::rows) ||
-                cast_plan(before, tensor, reader).format != cast_plan(after, tensor, reader).format)
-                continue;
-            kept.push_back(s);
-            kept.back().gemm = split ? std::optional(reader) : std::nullopt;
-        }
-    return kept;
 }
 
 // Weights, moments and step stay; so do the scales of tensors that were and stay delayed in the same format.

@@ -39,6 +39,38 @@ const BenchKind& find_kind(std::string_view name) {
     return *kind;
 }
 
+void add_options(CLI::App& verb, BenchOptions& options) {
+    verb.add_option("--backend", options.backend, "auto, cpu or cuda");
+    verb.add_option("--shape", options.shape,
+                    "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS");
+    verb.add_option("--layers", options.layers, "step: d0,...,dn");
+    verb.add_option("--batch", options.batch, "step: rows of a batch; blocks: sequences")
+        ->check(whole("--batch", 1, 1 << 20));
+    verb.add_option("--accumulate", options.accumulate,
+                    "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
+        ->check(whole("--accumulate", 1, kMostMicroBatches));
+    verb.add_option("--accumulate-in", options.accumulate_in, "step --accumulate: fp32 or bf16; fp32");
+    verb.add_option("--devices", options.devices,
+                    "step, comm: GPUs, e.g. 0,1 or all; step: --batch is that of each, beside one GPU alone");
+    verb.add_option("--shard", options.shard, "step --devices: none or zero1; zero1");
+    verb.add_option("--gather", options.gather, "step --devices: bf16 or e4m3; bf16");
+    verb.add_option("--sum", options.sum, "step --devices: bf16 or fp32; bf16");
+    verb.add_option("--recipe", options.recipe, "step, blocks: R[,R...]");
+    verb.add_option("--state", options.state,
+                    "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
+    verb.add_flag("--sweep", options.sweep, "step: from which size on FP8 is faster, on a GPU");
+    verb.add_flag(
+        "--brief", options.brief,
+        "step on a GPU: the steps alone, without this card's ceilings and without a hand on the sliders");
+    verb.add_flag(
+        "--grid", options.grid,
+        "gemm: products of layers over M, N, K and their casts, for a recording; two to three minutes");
+    verb.add_option("--seconds", options.seconds, "gemm --grid: begins nothing new after that; 300")
+        ->check(CLI::Range(1.0, 3600.0));
+    verb.add_option("--repeat", options.repeat, "measurements of each timing")
+        ->check(whole("--repeat", 1, 10000));
+}
+
 }  // namespace
 
 Timing summarize(std::vector<double> ms) {
@@ -95,37 +127,7 @@ void add_bench(CLI::App& app, Globals& globals) {
         kinds += fmt::format("{}{}: {}", kinds.empty() ? "" : "; ", kind.name, kind.summary);
     }
     verb->add_option(names, a->kind, kinds)->required();
-    verb->add_option("--backend", a->options.backend, "auto, cpu or cuda");
-    verb->add_option("--shape", a->options.shape,
-                     "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS");
-    verb->add_option("--layers", a->options.layers, "step: d0,...,dn");
-    verb->add_option("--batch", a->options.batch, "step: rows of a batch; blocks: sequences")
-        ->check(whole("--batch", 1, 1 << 20));
-    verb->add_option(
-            "--accumulate", a->options.accumulate,
-            "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
-        ->check(whole("--accumulate", 1, kMostMicroBatches));
-    verb->add_option("--accumulate-in", a->options.accumulate_in, "step --accumulate: fp32 or bf16; fp32");
-    verb->add_option(
-        "--devices", a->options.devices,
-        "step, comm: GPUs, e.g. 0,1 or all; step: --batch is that of each, beside one GPU alone");
-    verb->add_option("--shard", a->options.shard, "step --devices: none or zero1; zero1");
-    verb->add_option("--gather", a->options.gather, "step --devices: bf16 or e4m3; bf16");
-    verb->add_option("--sum", a->options.sum, "step --devices: bf16 or fp32; bf16");
-    verb->add_option("--recipe", a->options.recipe, "step, blocks: R[,R...]");
-    verb->add_option("--state", a->options.state,
-                     "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");
-    verb->add_flag("--sweep", a->options.sweep, "step: from which size on FP8 is faster, on a GPU");
-    verb->add_flag(
-        "--brief", a->options.brief,
-        "step on a GPU: the steps alone, without this card's ceilings and without a hand on the sliders");
-    verb->add_flag(
-        "--grid", a->options.grid,
-        "gemm: products of layers over M, N, K and their casts, for a recording; two to three minutes");
-    verb->add_option("--seconds", a->options.seconds, "gemm --grid: begins nothing new after that; 300")
-        ->check(CLI::Range(1.0, 3600.0));
-    verb->add_option("--repeat", a->options.repeat, "measurements of each timing")
-        ->check(whole("--repeat", 1, 10000));
+    add_options(*verb, a->options);
     verb->add_flag("--json", a->json, "as JSON");
     verb->callback([a, verb, &globals] {
         const BenchKind& kind = find_kind(a->kind);

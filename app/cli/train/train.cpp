@@ -132,7 +132,11 @@ void train_arms(TrainArguments options) {
         chosen = choose({});
         options.flags.gpus = chosen.backend->devices();
     }
+    options.flags.process = process_of_environment();
+    if (options.flags.process && options.backend == "cpu")
+        throw Error(ErrorKind::backend, "WORLD_SIZE", "is set: ranks that are processes train on GPUs");
     const TrainSpec spec = options.flags.spec();
+    if (const auto& own = spec.ranks.process) chosen = choose({own->device});
     if (!chosen.backend)
         chosen = choose(options.flags.devices.empty() ? std::vector<int>()
                                                       : parse_devices(options.flags.devices, 0));

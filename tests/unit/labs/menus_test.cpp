@@ -105,6 +105,19 @@ bool has_scan_recipes(const Field& field) {
                               &Choice::id);
 }
 
+// What ranks send each other: each is a value of `train --sum` or `--gather`.
+bool is_of_ranks(const LabEntry& entry, const Field& field) {
+    const bool sums = field.info.name == "sum";
+    return entry.id == "gpus" && (sums || field.info.name == "gather") &&
+           std::ranges::all_of(field.choices, [&](const Choice& choice) {
+               TrainOptions options;
+               options.recipes = "current", options.ranks = 2, options.shard = "zero1";
+               (sums ? options.sum : options.gather) = choice.id;
+               const Ranks ranks = make_train_spec(options).ranks;
+               return (sums ? ranks.sum : std::string(to_string(ranks.gather))) == choice.id;
+           });
+}
+
 }  // namespace
 
 TEST_CASE("no other choice of a lab names formats or recipes") {
@@ -160,20 +173,10 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
                 std::ranges::all_of(field.choices, [&](const Choice& choice) {
                     return parse_recipe("delayed:" + field.info.name + "=" + choice.id).base == "delayed";
                 });
-            // What ranks send each other: each is a value of `train --sum` or `--gather`.
-            const bool of_ranks =
-                entry.id == "gpus" && (field.info.name == "sum" || field.info.name == "gather") &&
-                std::ranges::all_of(field.choices, [&](const Choice& choice) {
-                    TrainOptions options;
-                    options.recipes = "current", options.ranks = 2, options.shard = "zero1";
-                    (field.info.name == "sum" ? options.sum : options.gather) = choice.id;
-                    const Ranks ranks = make_train_spec(options).ranks;
-                    return (field.info.name == "sum" ? ranks.sum : std::string(to_string(ranks.gather))) ==
-                           choice.id;
-                });
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
-                       of_lower || of_scan || of_inputs || of_sums || of_moments || of_ranks));
+                       of_lower || of_scan || of_inputs || of_sums || of_moments ||
+                       is_of_ranks(entry, field)));
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "kernels/ranks/trainer.h"
+#include "kernels/trainer/many_gpus.h"
 
 #include <fmt/format.h>
 

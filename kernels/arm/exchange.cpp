@@ -1,4 +1,4 @@
-#include "kernels/ranks/exchange.h"
+#include "kernels/arm/exchange.h"
 
 #include <fmt/format.h>
 
