@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -139,6 +140,22 @@ class TcpLink final : public HostLink {
         else
             join(own, run, until);
     }
+
+    // A connection that is closed while something has not been read loses what its other end has not read: the reason why this
+    // rank has failed.
+    ~TcpLink() override {
+        for (const Socket& peer : peers_)
+            if (peer.open()) ::shutdown(peer.get(), SHUT_WR);
+        const Deadline until = Clock::now() + kQuick;
+        for (const Socket& peer : peers_) {
+            std::array<char, 4096> unread{};
+            while (peer.open() && ready(peer, POLLIN, until) &&
+                   ::recv(peer.get(), unread.data(), unread.size(), 0) > 0)
+                continue;
+        }
+    }
+    TcpLink(const TcpLink&) = delete;
+    TcpLink& operator=(const TcpLink&) = delete;
 
     std::vector<std::string> all_gather(std::string bytes, const std::string& what,
                                         Patience patience) override {
