@@ -36,7 +36,7 @@ Sent sent_of(const Ranks& ranks, const Recipe& recipe, Engine engine) {
 }
 
 bool gathers_operand(const TrainSpec& spec, const Recipe& recipe, Engine engine) {
-    return !keeps_bf16_weights(spec, recipe, engine) &&
+    return !keeps_bf16_weights(spec, recipe, engine) && !is_split(recipe, TensorClass::w) &&
            (sent_of(spec.ranks, recipe, engine) == Sent::codes || engine == Engine::bf16);
 }
 

@@ -97,7 +97,7 @@ class CudaArm {
         return plan_.tensor(id).tensor == TensorClass::w ? 1 : spec_.accumulate.micro_batches;
     }
 
-    // Of how many ranks a record of all is: of one, where each casts its own part of the weights.
+    // How many ranks cast the whole tensor; 1 where each casts its own part.
     virtual int ranks_that_cast(TensorId) const { return spec_.ranks.count; }
 
     // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.

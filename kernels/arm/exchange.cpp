@@ -6,6 +6,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/base/error.h"
+
 namespace fp8lab::cuda {
 namespace {
 
@@ -31,6 +33,8 @@ class Reader {
     template <class T>
     T get() {
         T value{};
+        if (at_ + sizeof value > bytes_.size())
+            throw Error(ErrorKind::failed, "ranks", "a rank has sent less than its record");
         std::memcpy(&value, bytes_.data() + at_, sizeof value);
         at_ += sizeof value;
         return value;

@@ -178,7 +178,8 @@ void MlpArm::share_amaxes(const Step& step) {
     unpack_amaxes(amaxes, rank_values_.get(), step.arm, step.side);
     step.tell(Part::network);
     record_now(std::vector<bool>(static_cast<std::size_t>(tensors_), true), step);
-    record_own_amaxes(amaxes, rank_values_.get(), tensor_results_.get(), casts_, step.arm, step.side);
+    if (parts() == 1)  // else the record has the largest of the micro-batches
+        record_own_amaxes(amaxes, rank_values_.get(), tensor_results_.get(), casts_, step.arm, step.side);
 }
 
 void MlpArm::sum_over_ranks(std::string_view sum, void* values, std::size_t count) {

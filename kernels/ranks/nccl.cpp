@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "kernels/device/library_folders.h"
@@ -104,8 +107,7 @@ class Nccl final : public GpuCollective {
         std::copy(id.begin(), id.end(), shared.internal);
         check_nccl(nccl().init(&comm_, ranks, shared, rank), "ncclCommInitRank");
     }
-    // Waits for nobody: the others may be gone.
-    ~Nccl() override { abort(); }
+    ~Nccl() override { end(); }
     Nccl(const Nccl&) = delete;
     Nccl& operator=(const Nccl&) = delete;
 
@@ -117,25 +119,24 @@ class Nccl final : public GpuCollective {
         if (how.hops != Hops::ring || (!bf16 && how.format != "fp32"))
             throw usage_error("--sum", fmt::format("{} is not a sum of NCCL: bf16 or fp32", how.id));
         const RankBuffers& own = only(buffers);
-        check_nccl(nccl().reduce_scatter(own.in, own.out, n, bf16 ? bfloat16 : float32, sum, comm_, stream_),
+        check_nccl(nccl().reduce_scatter(own.in, own.out, n, bf16 ? bfloat16 : float32, sum, comm(), stream_),
                    "ncclReduceScatter");
     }
     void all_gather(std::span<const RankBuffers> buffers, std::size_t bytes) override {
         const RankBuffers& own = only(buffers);
-        check_nccl(nccl().all_gather(own.in, own.out, bytes, uint8, comm_, stream_), "ncclAllGather");
+        check_nccl(nccl().all_gather(own.in, own.out, bytes, uint8, comm(), stream_), "ncclAllGather");
     }
     void all_reduce_max(std::span<const RankValues> values, std::size_t n) override {
         float* const own = only(values).values;
-        check_nccl(nccl().all_reduce(own, own, n, uint32, max, comm_, stream_), "ncclAllReduce");
+        check_nccl(nccl().all_reduce(own, own, n, uint32, max, comm(), stream_), "ncclAllReduce");
     }
     // The hosts meet through their link.
     void barrier(std::span<const int>, std::chrono::milliseconds) override {
         throw usage_error("barrier", "NCCL has none");
     }
-    void abort() override {
-        const std::lock_guard lock(mutex_);
-        if (comm_) nccl().abort(std::exchange(comm_, nullptr));
-    }
+    // Kernels of NCCL end at once. The call itself returns when no graph has any more of them: it has a thread, which the
+    // destructor waits for.
+    void abort() override { end(); }
     void check() override {
         const std::lock_guard lock(mutex_);
         Result state = success;
@@ -144,6 +145,15 @@ class Nccl final : public GpuCollective {
     }
 
   private:
+    void end() {
+        const std::lock_guard lock(mutex_);
+        if (comm_) ending_ = std::jthread([comm = std::exchange(comm_, nullptr)] { nccl().abort(comm); });
+    }
+    Comm comm() {
+        const std::lock_guard lock(mutex_);
+        if (!comm_) throw Error(ErrorKind::failed, "ranks", "another rank has failed");
+        return comm_;
+    }
     template <class T>
     const T& only(std::span<const T> buffers) const {
         if (buffers.size() != 1 || buffers.front().rank != rank_)
@@ -155,6 +165,7 @@ class Nccl final : public GpuCollective {
     std::mutex mutex_;
     Comm comm_ = nullptr;
     cudaStream_t stream_ = nullptr;
+    std::jthread ending_;
 };
 
 }  // namespace

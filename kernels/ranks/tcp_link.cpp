@@ -288,14 +288,16 @@ class TcpLink final : public HostLink {
             else if (hello.bytes != run)
                 why = difference(hello.bytes, run, rank);
             if (!why.empty()) {
-                send(one, Kind::failure, 0, why, Clock::now() + kQuick);
+                peers_.push_back(std::move(one));  // it hears the reason with the others
                 fail(why);
                 throw usage_error("ranks", why);
             }
             peers_[static_cast<std::size_t>(rank)] = std::move(one);
             --left;
         }
-        for (std::size_t r = 1; r < peers_.size(); ++r) send(peers_[r], Kind::hello, 0, {}, until);
+        for (std::size_t r = 1; r < peers_.size(); ++r)
+            with(static_cast<int>(r), "the first meeting", timeout_,
+                 [&] { send(peers_[r], Kind::hello, 0, {}, until); });
     }
     [[noreturn]] void missing() {
         std::string who;

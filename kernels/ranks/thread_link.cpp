@@ -18,6 +18,7 @@ struct Meeting {
     std::mutex mutex;
     std::condition_variable changed;
     std::vector<std::optional<std::string>> said;  // in the call that is under way
+    std::string what;                              // of the first rank that is there
     std::vector<std::string> result;               // of the call before
     std::size_t calls = 0;                         // that are done
     std::string failure;
@@ -34,6 +35,13 @@ class ThreadLink final : public HostLink {
         Meeting& m = *meeting_;
         std::unique_lock lock(m.mutex);
         throw_failure();
+        // All ranks make the same calls: results of different ones must never be mixed.
+        if (missing().size() == m.said.size())
+            m.what = what;
+        else if (m.what != what) {
+            end(fmt::format("rank {} is at {}, another at {}", rank_, what, m.what));
+            throw_failure();
+        }
         m.said[rank_] = std::move(bytes);
         const std::size_t call = m.calls;
         if (missing().empty()) {
@@ -47,7 +55,7 @@ class ThreadLink final : public HostLink {
             end(fmt::format("rank {} did not reach {} within {} s", fmt::join(missing(), ", "), what,
                             std::chrono::duration<double>(most).count()));
         if (m.calls == call) throw_failure();
-        return m.result;  // no rank begins the next call before all have left this one: it waits for them
+        return m.result;  // the next call does not end before all have left this one
     }
 
     void check() override {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -17,7 +18,7 @@
 namespace fp8lab::cuda {
 namespace {
 
-// A part of the trainer's life that one rank does.
+// A rank of this process, its GPU and its trainer.
 struct Member {
     int device = 0;
     RankPlace place;
@@ -35,6 +36,10 @@ class ManyGpuTrainer final : public Trainer {
             on_all([&](Member& member) {
                 member.gpu = std::make_shared<Device>();
                 member.gpu->index = member.device;
+            });
+            on_all([&](Member& member) {
+                member.place.link->all_gather({},
+                                              "the start of NCCL");  // from here on ranks wait for each other
                 member.place.collective = make_nccl_collective(id, member.place.rank, member.place.count);
                 member.trainer = make_rank_trainer(spec_, member.gpu, member.place, Launching::graphs,
                                                    member.place.rank == 0 ? preparation : quiet(preparation));
@@ -45,7 +50,10 @@ class ManyGpuTrainer final : public Trainer {
             throw;
         }
     }
-    ~ManyGpuTrainer() override { release(); }
+    ~ManyGpuTrainer() override {
+        meet_at_the_end();
+        release();
+    }
     ManyGpuTrainer(const ManyGpuTrainer&) = delete;
     ManyGpuTrainer& operator=(const ManyGpuTrainer&) = delete;
 
@@ -66,6 +74,7 @@ class ManyGpuTrainer final : public Trainer {
     unsigned of_any_rank(unsigned flags) override {
         if (!spec_.ranks.process) return flags;
         const std::string mine(reinterpret_cast<const char*>(&flags), sizeof flags);
+        const Breaks breaks(broken_);
         for (const std::string& one :
              members_.front().place.link->all_gather(mine, fmt::format("the end of step {}", steps_done()))) {
             unsigned theirs = 0;
@@ -87,6 +96,26 @@ class ManyGpuTrainer final : public Trainer {
     }
 
   private:
+    // A call that throws leaves the trainer broken.
+    class Breaks {
+      public:
+        explicit Breaks(bool& broken) : broken_(broken) {}
+        ~Breaks() { broken_ = broken_ || std::uncaught_exceptions() > before_; }
+        Breaks(const Breaks&) = delete;
+        Breaks& operator=(const Breaks&) = delete;
+
+      private:
+        bool& broken_;
+        const int before_ = std::uncaught_exceptions();
+    };
+    // A process that ends early would look like one that has failed.
+    void meet_at_the_end() noexcept {
+        if (broken_ || !spec_.ranks.process) return;
+        try {
+            members_.front().place.link->all_gather({}, "the end");
+        } catch (const std::exception&) {  // it has ended otherwise: there is nothing left to lose
+        }
+    }
     void make_members() {
         const int count = spec_.ranks.count;
         const auto timeout = spec_.ranks.timeout;

@@ -42,6 +42,9 @@ void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines) {
                fmt::format("GPUs share the scale of the weights; {}", to_string(ranks.weight_scale)));
     if (spec.state == StateType::bf16 && ranks.sum != "bf16")
         refuse("--state", "bf16 has gradients in bf16: --sum bf16, or");
+    if (spec.accumulate.micro_batches > 1 && spec.accumulate.amax == AmaxOf::each &&
+        ranks.amax == RankAmax::reduced)
+        refuse("--amax-of", "each: GPUs reduce amaxes once a step: --act-amax local, or");
     for (std::size_t i = 0; i < spec.arms.size(); ++i) {
         const Recipe& arm = spec.arms[i];
         const std::string where = "recipe " + arm.name;

@@ -145,8 +145,8 @@ class CudaTrainer final : public Trainer {
     void measure_network();
     ArmCost cost(const TrainedArm& arm) const;
 
-    const TrainSpec all_;  // of all ranks
-    TrainSpec spec_;       // of this one
+    TrainSpec all_;   // of all ranks
+    TrainSpec spec_;  // of this one
     const RankPlace place_;
     std::shared_ptr<Device> device_;
     Launching launching_;
@@ -215,7 +215,7 @@ void CudaTrainer::apply(const Command& command) {
                           [&](const SetMargin& c) { arm(c.arm).arm->set_margin(c.margin, stream()); },
                           [&](const SetAlgo& c) { arm(c.arm).arm->set_algo(c.algo, stream()); },
                           [&](const SetRecipe& c) { change_recipe(arm(c.arm), c.recipe); },
-                          [&](const SetLearningRate& c) { spec_.lr = c.lr; },
+                          [&](const SetLearningRate& c) { spec_.lr = all_.lr = c.lr; },
                           [&](const PoisonBatch& c) { poison_ = c.factor; },
                           [&](const AlignChannel&) {
                               drain();
@@ -231,6 +231,9 @@ void CudaTrainer::apply(const Command& command) {
 // Weights, moments and step stay; so do the scales of tensors that were and stay delayed in the same format.
 void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     const Range range("change of recipe");
+    TrainSpec changed = all_;
+    changed.arms = {recipe};
+    refuse_ranks(changed, {engine_of(recipe).engine});
     drain();
     ArmCheckpoint state = target.arm->checkpoint();
     if (state.scaler && recipe.loss_scale != target.arm->recipe().loss_scale)
@@ -245,6 +248,7 @@ void CudaTrainer::change_recipe(TrainedArm& target, const Recipe& recipe) {
     target.arm->restore(state, steps_done_);
     target.step_ms.clear();
     arms_.front().parts.clear();  // all arms are measured again
+    for (TrainedArm& each : arms_) each.network_times.clear();
 }
 
 float CudaTrainer::bad_factor(int step) const {

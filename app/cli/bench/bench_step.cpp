@@ -89,6 +89,13 @@ Measured measure(std::span<const std::unique_ptr<Trainer>> trainers, int repeats
     return measured;
 }
 
+void check_device_options(const BenchOptions& options) {
+    if (!options.devices.empty() && (options.sweep || options.brief || options.accumulate > 1))
+        throw usage_error("bench step --devices", "takes no --sweep, --brief or --accumulate");
+    if (options.devices.empty() && !(options.shard.empty() && options.gather.empty() && options.sum.empty()))
+        throw usage_error("bench step", "--shard, --gather and --sum belong to --devices");
+}
+
 }  // namespace
 
 TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int steps) {
@@ -114,6 +121,7 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
 }
 
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {
+    check_device_options(options);
     if (!options.devices.empty()) return bench_step_devices(options, json);
     const ChosenBackend chosen = choose_backend(options.backend);
     const bool gpu = chosen.backend->device().provenance != Provenance::cpu_emulated;

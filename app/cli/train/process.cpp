@@ -38,7 +38,9 @@ std::optional<ProcessOfMany> process_of_environment() {
     out.own.device = number_of("LOCAL_RANK", 0, 63);
     out.own.address = variable("MASTER_ADDR");
     if (out.own.address.empty()) throw usage_error("MASTER_ADDR", "is not set, and WORLD_SIZE is");
-    out.own.port = number_of("MASTER_PORT", 1, 65535);
+    out.own.port = number_of("MASTER_PORT", 1, 65534);
+    // torchrun's agent listens there itself.
+    if (variable("TORCHELASTIC_USE_AGENT_STORE") == "True") ++out.own.port;
     return out;
 }
 

@@ -156,6 +156,10 @@ void train_arms(TrainArguments options) {
     if (reports) print_report(options, report);
     end_if_interrupted(fmt::format("after {} of {} steps; what was measured is written",
                                    trainer->steps_done(), trainer->spec().steps));
+    if (spec.ranks.process && trainer->steps_done() < spec.steps && !trainer->all_stopped())
+        throw Error(ErrorKind::failed, "train",
+                    fmt::format("another rank was ended by a signal after {} of {} steps",
+                                trainer->steps_done(), spec.steps));
     if (options.fail_on_nan) refuse_nan(report);
 }
 

@@ -76,6 +76,7 @@ TrainSpec TrainFlags::spec() const {
         if (!devices.empty())
             throw usage_error("--devices",
                               "RANK and WORLD_SIZE are set: each process has the GPU of its LOCAL_RANK");
+        if (train.ranks) throw usage_error("--ranks", "WORLD_SIZE is set: each process is a rank");
         options.process = process->own;
         for (int rank = 0; rank < process->ranks; ++rank) options.devices.push_back(rank);
     }
