@@ -130,7 +130,7 @@ TEST_CASE("what train refuses of ranks is one line and exit code 2") {
     check_refused(kSmall + "--ranks 4 --sum fp8", 2, "--sum: unknown sum 'fp8'");
     check_refused(kSmall + "--ranks 4 --shard zero1 --wscale own", 2, "--wscale: own has no effect");
     check_refused(kSmall + "--ranks 4 --bad 4:nan:1", 2, "--bad: rank 4 is not in 0..3");
-    check_refused(kSmall + "--sum bf16", 2, "--sum: bf16 has no effect with --ranks 1");
+    check_refused(kSmall + "--sum bf16", 2, "--sum: bf16 has no effect with one rank");
 }
 
 TEST_CASE("moments in fewer bits add their columns behind all others, empty for arms without") {

@@ -478,7 +478,7 @@ TEST_CASE("options of ranks that fit nothing or have no effect are refused by na
                                                        {"--act-amax", "local"}, {"--bad", "0:nan:1"}};
     for (const auto& [option, member] : options)
         CHECK(with([&](O& o) { o.ranks.reset(), o.*member = values.at(option); }) ==
-              fmt::format("{}: {} has no effect with --ranks 1", option, values.at(option)));
+              fmt::format("{}: {} has no effect with one rank", option, values.at(option)));
     TrainOptions smooth = zero1(ranked(transformer("copying", "delayed:act=smooth", 4), 4), "");
     CHECK(why(smooth).find("--shard: zero1 sends weights as they are kept") == 0);
 }
