@@ -28,6 +28,9 @@ std::span<const LowFormat> low_formats() {
     static const std::vector<LowFormat> kTable = [] {
         std::vector<LowFormat> out;
         for (const ListedRecipe& listed : listed_recipes(kServed)) out.push_back(low_format(listed));
+        for (const GroupCodes& codes : group_codes())
+            out.push_back(
+                {.id = codes.id, .label = codes.label, .in = RecipeList::weights, .groups = &codes});
         return out;
     }();
     return kTable;
@@ -38,6 +41,10 @@ std::vector<const LowFormat*> low_formats(RecipeList lists) {
     for (const LowFormat& format : low_formats())
         if (meet(format.in, lists)) out.push_back(&format);
     return out;
+}
+
+double bits_per_weight(const LowFormat& format, std::size_t out, std::size_t in) {
+    return format.groups ? format.groups->bits_per_element(in) : bits_per_element(format.weights, out, in);
 }
 
 const LowFormat& find_low_format(std::string_view id, std::string_view where, RecipeList lists) {

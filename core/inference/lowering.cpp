@@ -1,7 +1,9 @@
 #include "core/inference/lowering.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/scaling/delayed.h"
@@ -18,6 +20,13 @@ Matrix<float> cast(const Matrix<float>& in, const CastPlan& plan, float static_a
     Matrix<float> out(in.rows, in.cols);
     const QuantizeResult result = quantize(plan, in.values, out.values, request);
     if (stats) *stats = result.stats;
+    return out;
+}
+
+Matrix<float> in_groups(const Matrix<float>& in, const GroupCodes& codes, CastStats* stats) {
+    Matrix<float> out(in.rows, in.cols);
+    cast_in_groups(codes, in.values, out.values, in.cols);
+    if (stats) *stats = measure_weights(in, out);
     return out;
 }
 
@@ -41,12 +50,19 @@ Mix single_mix(std::size_t layers, std::size_t layer, const LowFormat& format, b
 }
 
 Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats) {
-    return cast(w, format.weights, 0, stats);
+    return format.groups ? in_groups(w, *format.groups, stats) : cast(w, format.weights, 0, stats);
+}
+
+CastStats measure_weights(const Matrix<float>& w, const Matrix<float>& lowered) {
+    const std::array<float, 1> kUnscaled = {1};
+    return measure_cast(w.values, lowered.values, kUnscaled,
+                        {std::numeric_limits<double>::infinity(), false});
 }
 
 Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax,
                             CastStats* stats) {
-    return cast(x, format.activations, static_amax, stats);
+    return format.groups ? in_groups(x, *format.groups, stats)
+                         : cast(x, format.activations, static_amax, stats);
 }
 
 Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix& mix,
@@ -84,7 +100,7 @@ double weight_bytes(std::span<const LayerSize> layers, const Mix& mix) {
     constexpr double kBitsPerByte = 8;
     double bits = 0;
     for (std::size_t l = 0; l < layers.size(); ++l)
-        bits += bits_per_element(mix.weights[l]->weights, layers[l].out, layers[l].in) *
+        bits += bits_per_weight(*mix.weights[l], layers[l].out, layers[l].in) *
                 static_cast<double>(layers[l].out * layers[l].in);
     return bits / kBitsPerByte;
 }

@@ -2,6 +2,7 @@
 // Blocks run along K.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ struct StaticScales {
 // The casts of both operands of a layer; stats.sqnr_db() is +Inf where nothing was lost.
 struct LayerLoss {
     CastStats w, a;
+    double rel_out = std::numeric_limits<double>::quiet_NaN();  // of a method (methods/method.h)
 };
 
 struct Lowered {
@@ -53,6 +55,8 @@ Lowered run_lowered(const TrainedMlp& network, const Matrix<float>& x, const Mix
 
 // Casts one operand as run_lowered() does.
 Matrix<float> lowered_weights(const Matrix<float>& w, const LowFormat& format, CastStats* stats = nullptr);
+// Of weights that were lowered in another way than lowered_weights() does; none of them counts as saturated.
+CastStats measure_weights(const Matrix<float>& w, const Matrix<float>& lowered);
 Matrix<float> lowered_input(const Matrix<float>& x, const LowFormat& format, float static_amax = 0,
                             CastStats* stats = nullptr);
 

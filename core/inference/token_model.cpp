@@ -95,11 +95,6 @@ class SeenCasts final : public LayerCasts {
     Seen seen_;
 };
 
-// Behind a norm, whose gains can take a scale.
-bool reads_norm(const LayerSize& layer) {
-    return layer.name.ends_with(".qkv") || layer.name.ends_with(".gate_up") || layer.name == "head";
-}
-
 TokenData held_out_of(const TrainSpec& spec, int batches) {
     const auto task = make_task(spec);
     TokenData out;
@@ -136,6 +131,10 @@ const TrainSpec& with_memory(const TrainSpec& spec, int batches) {
 }
 
 }  // namespace
+
+bool reads_norm(const LayerSize& layer) {
+    return layer.name.ends_with(".qkv") || layer.name.ends_with(".gate_up") || layer.name == "head";
+}
 
 TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint, int batches)
     : spec_(with_memory(spec, batches)),
@@ -233,6 +232,22 @@ std::vector<float> TokenModel::calibrated_amaxes(const Calibration& calibration)
     return largest;
 }
 
+Matrix<float> TokenModel::weights(std::size_t layer) const {
+    Matrix<float> w(layers_[layer].out, layers_[layer].in);
+    for (const ParameterSpec& parameter : model_->plan().parameters)
+        if (parameter.operand &&
+            wiring_.layer_of_gemm[model_->plan().tensor(*parameter.operand).gemm] == static_cast<int>(layer))
+            std::ranges::copy(model_->values(*parameter.operand), w.values.begin());
+    return w;
+}
+
+std::unique_ptr<Model<float>> TokenModel::copy() {
+    auto out = make_model(spec_);
+    for (std::size_t p = 0; p < out->parameters().size(); ++p)
+        std::ranges::copy(model_->parameters()[p].value, out->parameters()[p].value.begin());
+    return out;
+}
+
 void TokenModel::smooth(double alpha, std::size_t batches) {
     if (!(alpha >= 0 && alpha <= 1))
         throw usage_error("smoothing", fmt::format("alpha is 0 to 1; got {}", alpha));
@@ -241,16 +256,11 @@ void TokenModel::smooth(double alpha, std::size_t batches) {
     const auto see = [&](std::size_t l, const Matrix<float>& x) { add_column_amaxes(x, inputs[l]); };
     SeenCasts casts(model_->plan(), wiring_, layers_.size(), see);
     calibrate({batches}, casts);
-    for (const ParameterSpec& parameter : model_->plan().parameters) {
-        if (!parameter.operand) continue;
-        const auto l =
-            static_cast<std::size_t>(wiring_.layer_of_gemm[model_->plan().tensor(*parameter.operand).gemm]);
+    for (std::size_t l = 0; l < layers_.size(); ++l) {
         if (!reads_norm(layers_[l])) continue;
-        Matrix<float> w(layers_[l].out, layers_[l].in);
-        std::ranges::copy(model_->values(*parameter.operand), w.values.begin());
-        std::vector<float> weights;
-        add_column_amaxes(w, weights);
-        wiring_.smoothing[l] = smoothing_scales(inputs[l], weights, alpha);
+        std::vector<float> amaxes;
+        add_column_amaxes(weights(l), amaxes);
+        wiring_.smoothing[l] = smoothing_scales(inputs[l], amaxes, alpha);
     }
 }
 

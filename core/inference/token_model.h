@@ -21,6 +21,9 @@ struct TokenData {
     std::string name = {};       // "4096 held-out tokens"
 };
 
+// Whether its input is the output of a norm, whose gains can take a scale.
+bool reads_norm(const LayerSize& layer);
+
 class TokenModel {
   public:
     static constexpr int kTestBatches = 8, kTrainSequences = 32;  // batches of the task; per batch
@@ -64,6 +67,12 @@ class TokenModel {
     };
 
     const Wiring& wiring() const { return wiring_; }
+
+    // For lowering with a method (methods/lowered_tokens.h): the weights of a layer, (out, in); the model, whose forward()
+    // takes other batches and casts too; and a copy of it.
+    Matrix<float> weights(std::size_t layer) const;
+    Model<float>& writable() { return *model_; }
+    std::unique_ptr<Model<float>> copy();
 
   private:
     void calibrate(const Calibration& calibration, GemmCasts<float>& casts);

@@ -21,7 +21,7 @@ class GemmCasts {
   public:
     virtual ~GemmCasts() = default;
     // The operand that the GEMM reads instead of `value`; `along` is K of this GEMM. The result is valid
-    // until the end of the step or the next call for the same tensor.
+    // until the end of the step or the next call for the same tensor. Of a fprop x is asked for before w.
     virtual const Matrix<T>& operand(TensorId id, Along along, const Matrix<T>& value) = 0;
     // Rounds what is kept in the type of activations: outputs of fprop and dgrad, of norms, the residual stream.
     virtual void round_output(Matrix<T>& result) = 0;

@@ -76,6 +76,8 @@ std::vector<RecipeRow> make_rows() {
                     .scale = kCurrent},
          .listed = {{gemm_grid, 30},
                     {inspect, 90, "pow2=0", {}, "E4M3, per row", "row"},
+                    {kServes, 35, "fwd=int8", "int8-row", "INT8 per row"},
+                    {kServes, 43, {}, "e4m3-row", "E4M3 per row"},
                     {block_scales, 20, {}, "row", "One per row"}}},
         {.recipe = {.base = "block128",
                     .label = "FP8, blocks of 128",
@@ -90,6 +92,7 @@ std::vector<RecipeRow> make_rows() {
                     .pow2 = true},  // Transformer Engine's default for Float8BlockScaling
          .listed = {{gemm_grid, 40},
                     {inspect, 100, {}, {}, "E4M3, 1\u00d7128", "1\u00d7128"},
+                    {kServes, 46, "pow2=0", "e4m3-128", "E4M3, 128\u00d7128"},
                     {block_scales, 30, {}, "1x128", "Blocks 1\u00d7128"},
                     {.in = block_scales,
                      .at = 40,

@@ -1,11 +1,13 @@
 // fp8lab infer FILE: a checkpoint of train --save with its weights, and if wanted its activations, in narrower formats.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 
 #include "app/cli/infer/infer_job.h"
 #include "app/cli/infer/infer_report.h"
@@ -48,7 +50,8 @@ nlohmann::json infer_layers(const InferJob& job, const Lowered& run, ProgressLin
              {"sqnr_db_w", finite_or_null(w.sqnr_db())},
              {"sqnr_db_a", finite_or_null(a.sqnr_db())},
              {"saturated_pct_a", a.overflow_pct()},
-             {"rel_l2_w", finite_or_null(std::sqrt(w.noise / w.signal))}});
+             {"rel_l2_w", finite_or_null(std::sqrt(w.noise / w.signal))},
+             {"rel_out", finite_or_null(run.layers[l].rel_out)}});
     }
     return out;
 }
@@ -99,7 +102,8 @@ nlohmann::json mix_json(const InferOptions& options, const InferJob& job, const 
 }
 
 // There is nothing to keep before the end, so that a signal ends it at once.
-void infer(const InferOptions& options) {
+void infer(InferOptions options) {
+    if (!options.method.empty()) options.how.method = find_method(options.method, "--method");
     check_percentile(options.percentile, "--percentile");
     ProgressLine progress;
     const AskBetween ask(progress.asker());
@@ -131,6 +135,28 @@ void infer(const InferOptions& options) {
         write_stdout(options.csv ? infer_csv(out, all) : infer_table(out));
 }
 
+void add_method(CLI::App& verb, InferOptions& options, const std::vector<CLI::Option*>& others) {
+    CLI::Option* method =
+        verb.add_option("--method", options.method,
+                        fmt::format("{}: how the weights are lowered",
+                                    fmt::join(methods() | std::views::transform(&MethodInfo::name), ", ")));
+    for (CLI::Option* other : others) method->excludes(other);
+    verb.add_option("--rows", options.how.rows, "training rows that the method sees; left out: all")
+        ->check(whole("--rows", 1, 1'000'000))
+        ->needs(method);
+    verb.add_option("--damp", options.how.damp, "GPTQ's damping, a part of the mean of H's diagonal; 0.01")
+        ->check(CLI::PositiveNumber)
+        ->needs(method);
+    verb.add_flag("!--no-awq-floor", options.how.awq_floor,
+                  "AWQ also divides channels that are almost 0 in all training rows")
+        ->needs(method);
+    verb.add_option("--amax", options.how.amax_factor,
+                    "the amax of which an input's scale is, times this; formats with a scale per tensor")
+        ->check(CLI::PositiveNumber)
+        ->needs(method);
+    verb.add_option("--signs", options.how.seed, "the seed of a rotation's signs; 7")->needs(method);
+}
+
 }  // namespace
 
 void add_infer(CLI::App& app, Globals&) {
@@ -154,7 +180,8 @@ void add_infer(CLI::App& app, Globals&) {
     verb->add_option("--margin", options->margin, "binades that calibrated scales leave free")
         ->check(whole("--margin", 0, 16))
         ->needs(calibrate);
-    verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")->check(CLI::Range(0.0, 1.0));
+    CLI::Option* smooth = verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")
+                              ->check(CLI::Range(0.0, 1.0));
     verb->add_option("--cascade", options->cascade,
                      "LOW,HIGH,TAU: rows with p1 - p2 < TAU in LOW are run again in HIGH");
     CLI::Option* all_mixes =
@@ -165,6 +192,7 @@ void add_infer(CLI::App& app, Globals&) {
             "--greedy", options->greedy,
             "from all layers in MXFP8, one layer after the other in fewer bits, the cheapest step first")
         ->excludes(all_mixes);
+    add_method(*verb, *options, {calibrate, smooth, all_mixes});
     CLI::Option* json = verb->add_flag("--json", options->json, "as JSON");
     verb->add_flag("--csv", options->csv,
                    "one row per layer, per mix with --all-mixes, or per step with --greedy")

@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/files/memory.h"
+#include "core/inference/methods/lowered_mlp.h"
+#include "core/inference/methods/lowered_tokens.h"
 #include "core/inference/mixes.h"
 #include "core/inference/rescale.h"
 #include "core/inference/token_model.h"
@@ -60,6 +62,15 @@ void take_formats(const InferOptions& options, InferJob& job) {
             fmt::format("tries every mix of up to {} layers; this network has {}", kMostLayersOfAllMixes, n));
 }
 
+// With the layers as a method left them.
+Lowered with_losses_of(Matrix<float> y, const std::vector<LoweredLayer>& layers,
+                       const std::vector<CastStats>& inputs) {
+    Lowered out{std::move(y), {}};
+    for (std::size_t l = 0; l < inputs.size(); ++l)
+        out.layers.push_back({layers[l].stats, inputs[l], layers[l].rel_out});
+    return out;
+}
+
 void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& job) {
     TrainedMlp network = read_mlp(options.file);
     // The weights as they are, smoothed, in a narrower format, and where a cascade needs them.
@@ -72,9 +83,13 @@ void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& 
     const InferenceData data =
         options.data.empty() ? data_of_task(network) : data_of_files(network, options.data, options.train);
     job.data = data.name;
-    if ((options.calibrate > 0 || options.smooth) && data.train_x.rows == 0)
-        throw usage_error(options.calibrate > 0 ? "--calibrate" : "--smooth",
-                          "takes amaxes from training rows: name them with --train npy:X,Y");
+    const char* const sees_rows = options.calibrate > 0 ? "--calibrate"
+                                  : options.smooth      ? "--smooth"
+                                  : !options.method.empty() && fp8lab::sees_rows(options.how.method)
+                                      ? "--method"
+                                      : nullptr;
+    if (sees_rows && data.train_x.rows == 0)
+        throw usage_error(sees_rows, "needs training rows: name them with --train npy:X,Y");
     if (options.smooth) network = smoothed(std::move(network), data.train_x, *options.smooth);
     StaticScales scales;
     if (options.calibrate > 0) {
@@ -83,9 +98,17 @@ void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& 
     }
     progress.at("infer: the reference in FP32");
     job.reference = reference_of(forward(network, data.test.x), network.classifies, data.test.y);
-    job.run = [network, rows = data.test.x, scales](const Mix& mix, bool with_losses) {
-        return run_lowered(network, rows, mix, scales, with_losses);
-    };
+    if (!options.method.empty())
+        job.run = [network, data, how = options.how](const Mix& mix, bool with_losses) {
+            const LoweredMlp lowered = lower_mlp(network, data.train_x, mix, how);
+            std::vector<CastStats> inputs;
+            Matrix<float> y = run_lowered(network, lowered, data.test.x, with_losses ? &inputs : nullptr);
+            return with_losses_of(std::move(y), lowered.layers, inputs);
+        };
+    else
+        job.run = [network, rows = data.test.x, scales](const Mix& mix, bool with_losses) {
+            return run_lowered(network, rows, mix, scales, with_losses);
+        };
     job.mlp = std::move(network), job.mlp_rows = data.test.x;
 }
 
@@ -109,9 +132,17 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, ProgressLine& p
         scales = {model->calibrated_amaxes(options.calibration(progress)), options.margin};
     progress.at("infer: the reference in FP32");
     job.reference = reference_of(model->forward(), true, model->data().targets);
-    job.run = [model, scales](const Mix& mix, bool with_losses) {
-        return model->run(mix, scales, with_losses);
-    };
+    if (!options.method.empty())
+        job.run = [model, how = options.how](const Mix& mix, bool with_losses) {
+            LoweredTokens lowered(model, mix, how);
+            std::vector<CastStats> inputs;
+            Matrix<float> y = lowered.run(with_losses ? &inputs : nullptr);
+            return with_losses_of(std::move(y), lowered.layers(), inputs);
+        };
+    else
+        job.run = [model, scales](const Mix& mix, bool with_losses) {
+            return model->run(mix, scales, with_losses);
+        };
 }
 
 }  // namespace

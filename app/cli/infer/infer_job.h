@@ -13,6 +13,7 @@
 #include "core/inference/calibration.h"
 #include "core/inference/data.h"
 #include "core/inference/lowering.h"
+#include "core/inference/methods/method.h"
 #include "core/inference/score.h"
 
 namespace fp8lab::cli {
@@ -22,6 +23,8 @@ struct InferOptions {
     int calibrate = 0, margin = 0;
     double percentile = 100;
     std::optional<double> smooth;
+    std::string method;  // empty: none was named
+    MethodOptions how;
     bool all_mixes = false, greedy = false, json = false, csv = false;
     std::string mixed_tokens, important = "attention";  // "mxfp8,nvfp4"; empty: not asked for
     double share = 0.25;                                // of the tokens

@@ -41,8 +41,8 @@ const Matrix<T>& Network<T>::forward(const Matrix<T>& x, GemmCasts<T>& casts) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         Layer<T>& layer = layers_[l];
         const int number = static_cast<int>(l) + 1;
-        multiply_nt(casts.operand(MlpTensor{TensorClass::x, number}, Along::cols, layer.x),
-                    casts.operand(MlpTensor{TensorClass::w, number}, Along::cols, layer.w), y_);
+        const Matrix<T>& input = casts.operand(MlpTensor{TensorClass::x, number}, Along::cols, layer.x);
+        multiply_nt(input, casts.operand(MlpTensor{TensorClass::w, number}, Along::cols, layer.w), y_);
         casts.round_output(y_);
         for (std::size_t r = 0; r < y_.rows; ++r) {
             const auto row = y_.row(r);

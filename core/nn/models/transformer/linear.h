@@ -20,7 +20,8 @@ struct Linear {
           dy_id{static_cast<std::uint16_t>(first.index + 2)} {}
 
     void forward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& y) {
-        multiply_nt(casts.operand(x_id, Along::cols, x), casts.operand(w_id, Along::cols, weights), y);
+        const Matrix<T>& input = casts.operand(x_id, Along::cols, x);  // first: GemmCasts::operand()
+        multiply_nt(input, casts.operand(w_id, Along::cols, weights), y);
         casts.round_output(y);
     }
     void forward(GemmCasts<T>& casts, Matrix<T>& y) { forward(casts, w, y); }

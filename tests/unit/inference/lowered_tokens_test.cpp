@@ -1,0 +1,103 @@
+// A transformer whose layers were lowered by a method.
+#include "core/inference/methods/lowered_tokens.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "core/inference/score.h"
+#include "core/trainer/cpu_trainer.h"
+#include "tests/scratch.h"
+
+using namespace fp8lab;
+
+namespace {
+
+const LowFormat& format(const char* id) { return find_low_format(id, "test"); }
+
+std::shared_ptr<TokenModel> trained(std::map<std::string, int> more = {}) {
+    TrainOptions options;
+    options.model = "transformer";
+    options.task = "text";
+    options.recipes = "bf16";
+    options.steps = 60;
+    options.sizes = {{"d", 32}, {"blocks", 2}, {"heads", 4}, {"ffn", 80}, {"context", 32}};
+    for (const auto& [name, value] : more) options.sizes[name] = value;
+    const Scratch scratch;
+    const TrainSpec spec = make_train_spec(options);
+    const auto trainer = make_cpu_trainer(spec);
+    trainer->step(spec.steps);
+    trainer->save(scratch.path);
+    return std::make_shared<TokenModel>(spec, load_checkpoints(scratch.path, spec).arms.front(), 1);
+}
+
+Mix mix_of(const TokenModel& model, const char* id, bool both) {
+    return uniform_mix(model.layers().size(), format(id), both);
+}
+
+}  // namespace
+
+TEST_CASE("to nearest, a lowered transformer is TokenModel::run()") {
+    const auto model = trained();
+    for (const char* id : {"nvfp4", "e4m3-row", "mxfp8"})
+        for (const bool both : {false, true}) {
+            const Mix mix = mix_of(*model, id, both);
+            LoweredTokens lowered(model, mix, {});
+            CHECK(lowered.run().values == model->run(mix).y.values);
+            CHECK(lowered.layers().size() == 9);
+        }
+}
+
+TEST_CASE("in FP32 every method leaves the logits within 1e-4, tied embedding and shared heads too") {
+    for (const auto& more :
+         std::vector<std::map<std::string, int>>{{}, {{"tie", 1}}, {{"kv-heads", 2}}, {{"d", 48}}}) {
+        const auto model = trained(more);
+        const Matrix<float> expected = model->forward();
+        for (const MethodInfo& method : methods()) {
+            if (method.id == Method::four_or_six) continue;
+            CAPTURE(method.name);
+            LoweredTokens lowered(model, mix_of(*model, "fp32", true), {.method = method.id});
+            const Matrix<float> logits = lowered.run();
+            double worst = 0;
+            for (std::size_t i = 0; i < logits.values.size(); ++i)
+                worst = std::max(worst, std::fabs(static_cast<double>(logits.values[i]) -
+                                                  static_cast<double>(expected.values[i])));
+            CHECK(worst <= 1e-4);
+        }
+    }
+}
+
+TEST_CASE("GPTQ comes closer to the transformer in FP32 than casting to nearest") {
+    const auto model = trained();
+    const Reference reference = reference_of(model->forward(), true, model->data().targets);
+    for (const char* id : {"nvfp4", "mxfp4"}) {
+        const Mix mix = mix_of(*model, id, false);
+        const auto divergence = [&](Method method) {
+            LoweredTokens lowered(model, mix, {.method = method});
+            return divergence_of(reference, lowered.run());
+        };
+        CHECK(divergence(Method::gptq) < 0.7 * divergence(Method::nearest));
+        CHECK(divergence(Method::rotate_gptq) < 0.7 * divergence(Method::nearest));
+    }
+    // The rows that it sees are whole sequences: 33 are two of 32 tokens.
+    const auto weights = [&](std::size_t rows) {
+        LoweredTokens lowered(model, mix_of(*model, "nvfp4", false), {.method = Method::gptq, .rows = rows});
+        return lowered.layers()[3].w.values;
+    };
+    CHECK(weights(33) == weights(64));
+    CHECK(weights(32) != weights(33));
+    CHECK(weights(0) == weights(1'000'000));
+}
+
+TEST_CASE("a transformer's errors name the layer") {
+    const auto model = trained();
+    try {
+        LoweredTokens lowered(model, mix_of(*model, "nvfp4", false),
+                              {.method = Method::gptq, .damp = 1e-300, .rows = 1});
+        FAIL("did not throw");
+    } catch (const Error& e) {
+        CHECK(std::string(e.what()).find("layer 1.qkv") != std::string::npos);
+    }
+}
