@@ -1,12 +1,12 @@
 // The formats that a trained network is lowered to: the recipes of the lists `weights` and `activations`
-// (core/scaling/recipe_lists.h), and the group codes (core/scaling/group_codes.h). A matrix multiplication reads its weights and its input ("activation") in one of them.
+// (core/scaling/recipe_lists.h), and the group codes (core/formats/group_codes.h). A matrix multiplication reads its weights and its input ("activation") in one of them.
 #pragma once
 
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "core/scaling/group_codes.h"
+#include "core/formats/group_codes.h"
 #include "core/scaling/quantizer.h"
 #include "core/scaling/recipe_lists.h"
 

@@ -1,5 +1,5 @@
 // Four-bit codes with an FP32 scale for every group of neighbours along K: INT4 and NF4, in which served models store
-// weights. They are no rows of core/formats: NF4's levels follow no exponent, and no GEMM reads either of them as it is.
+// weights. They are no rows of the formats: NF4's levels follow no exponent, and no GEMM reads either of them as it is.
 //
 //   id         levels                                              a group's amax becomes   group   bits of its scale
 //   int4-g32   -8 ... 7                                            7.5                      32      16
@@ -31,7 +31,7 @@ std::span<const GroupCodes> group_codes();
 
 // The nearest level; the one of an even code of two that are equally near. The smallest for NaN.
 float nearest_level(const GroupCodes& codes, float value);
-// largest / amax; 1 where amax is 0 or not finite.
+// largest / amax, at most the largest float32; 1 where amax is 0 or not finite.
 float group_scale(const GroupCodes& codes, float amax);
 // out = nearest_level(in x scale) / scale, the division as a product with 1 / scale; row-major with `cols` along K. The
 // spans have one size, a multiple of cols, and may be the same memory.

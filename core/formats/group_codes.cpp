@@ -1,11 +1,11 @@
-#include "core/scaling/group_codes.h"
+#include "core/formats/group_codes.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/formats/codec.h"
-#include "core/scaling/delayed.h"
 
 namespace fp8lab {
 namespace {
@@ -58,7 +58,8 @@ float nearest_level(const GroupCodes& codes, float value) {
 }
 
 float group_scale(const GroupCodes& codes, float amax) {
-    return scale_from_amax(amax, codes.largest, 0, 1, false);
+    if (!(amax > 0) || !std::isfinite(amax)) return 1;
+    return std::min(codes.largest / amax, std::numeric_limits<float>::max());
 }
 
 void cast_in_groups(const GroupCodes& codes, std::span<const float> in, std::span<float> out,

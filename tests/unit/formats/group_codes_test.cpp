@@ -1,5 +1,5 @@
 // INT4 and NF4 with a scale per group, against a search through all levels.
-#include "core/scaling/group_codes.h"
+#include "core/formats/group_codes.h"
 
 #include <doctest/doctest.h>
 
@@ -54,7 +54,7 @@ TEST_CASE("a value goes to the nearest of the sixteen levels, ties to the even c
         CHECK(nearest_level(codes_of("int4-g32"), v) == std::clamp(std::nearbyint(v), -8.0F, 7.0F));
 }
 
-TEST_CASE("a group shares the scale of its amax; the last group of a row may be shorter") {
+TEST_CASE("a group shares the scale of its amax, and the last group of a row may be shorter") {
     for (const GroupCodes& codes : group_codes()) {
         CAPTURE(codes.id);
         const std::size_t cols = codes.group + 5, rows = 3;
