@@ -13,6 +13,7 @@ namespace {
 constexpr double kMostSumError_pct = 2, kLeastSpread_pct = 10, kMostGap_pct = 6, kMostLost_pct = 5;
 constexpr double kHalf_pct = 50, kQuarter_pct = 25;
 constexpr int kAfterBadStep = 1100;
+constexpr double kMostLossOff_pct = 0.3;
 
 bool says(const State& s, std::string_view name, std::string_view word) { return s.field(name) == word; }
 std::vector<std::string> percent(double value) {
@@ -99,13 +100,30 @@ Verdict stops_paying(const Trail& trail, const Prediction*) {
                            {"now it takes 25 % or less", percent(share), share <= kQuarter_pct}}};
 }
 
+// ---- L15.6
+Verdict same_steps(const Trail& trail, const Prediction*) {
+    const State& now = trail.now();
+    const double off = now.number("loss_off_pct");
+    const bool several = now.field("gpus") != "1" && same(trail, {"seed", "shard"});
+    constexpr double kSeveral = 2;  // of the choices: measured with the settings of the start
+    return measured(
+        {.conditions = {{"2 GPUs or more, the same seed, weights sharded", {}, several},
+                        {"200 steps or more", {now.text("step")}, now.number("steps_done") >= kSameSteps},
+                        {"after every 50th step all read the same weights",
+                         {},
+                         now.number("checks_equal") == 1},
+                        {"each of the first 200 losses: at most 0.3 % from one GPU’s", percent(off),
+                         off <= kMostLossOff_pct}}},
+        kSeveral);
+}
+
 }  // namespace
 
 std::span<const NamedJudge> Gpus::judges() {
     static constexpr std::array kJudges = {
         NamedJudge{"what_stays_wide", what_stays_wide}, NamedJudge{"the_sum_stops", the_sum_stops},
-        NamedJudge{"equal_bytes", equal_bytes}, NamedJudge{"one_bad_rank", one_bad_rank},
-        NamedJudge{"stops_paying", stops_paying}};
+        NamedJudge{"equal_bytes", equal_bytes},         NamedJudge{"one_bad_rank", one_bad_rank},
+        NamedJudge{"stops_paying", stops_paying},       NamedJudge{"same_steps", same_steps}};
     return kJudges;
 }
 

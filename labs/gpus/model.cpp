@@ -19,8 +19,7 @@ const LabInfo Gpus::kInfo = {
     "Many GPUs, one set of weights",
     "Every GPU has a batch of its own. What must travel between them, and in how many bits?",
     35,
-    "L8",
-    "2 or more: real steps and sums"};
+    "L8"};
 
 Source source_of(const Shipped& shipped, const Recorded& recorded) {
     for (const Recording& recording : shipped.recordings) {
@@ -67,6 +66,8 @@ Gpus::Gpus()
           table::When::in_frame),
       sums(
           "", [this] { return params.seed; }, sums_of),
+      drift(
+          "", [this] { return params.drift_spec(); }, drift_of),
       training([this] {
           return Training::Plan{params.step > 0 ? params.arms() : std::vector<TrainSpec>{}, params.step};
       }),
@@ -120,7 +121,7 @@ Figure Gpus::thumbnail() const {
 
 std::vector<Figure> Gpus::figures() const {
     return {step_figure(params, *times), sum_figure(params, *sums),
-            scaling_figure(params, *times, *recorded_on_several), ranks_figure(params, outcome),
+            scaling_figure(params, *times, *recorded_on_several), ranks_figure(params, outcome, *drift),
             paper_figure(*paper)};
 }
 
@@ -147,6 +148,12 @@ void Gpus::add_trained(std::vector<MetricRow>& out) const {
     out.push_back(known("off_pct", outcome.has_states ? outcome.off_pct : unknown, "%"));
     out.push_back(known("bytes_equal", when_there(outcome.bytes_equal)));
     out.push_back(known("values_equal", when_there(outcome.values_equal)));
+    out.push_back(known("loss_off_pct", outcome.loss_off_pct, "%"));
+    out.push_back(
+        known("checks_equal", outcome.checks_equal ? (*outcome.checks_equal ? 1.0 : 0.0) : unknown));
+    out.push_back(known("drift.own_pct", drift->most_own_pct(), "%"));
+    out.push_back(known("drift.same_pct", drift->most_same_pct(), "%"));
+    out.push_back(known("drift.own_gap_pct", 100 * (drift->own_tail / drift->same_tail - 1), "%"));
     out.push_back(known("x1_lost_pct.bad", outcome.lost_bad_pct, "%"));
     out.push_back(known("x1_lost_pct.others", outcome.lost_others_pct, "%"));
     out.push_back(known("loss_next5_ratio", outcome.next5_ratio));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,11 +25,14 @@ inline constexpr int kMostRanks = 8;                 // of the numerics
 inline constexpr int kBadRank = 2, kBadStep = 1000;  // 0-based
 inline constexpr int kBadSteps = 15, kHistory = 16;  // how long the histories hold its amax
 inline constexpr int kTailSteps = 100;
+inline constexpr int kSameSteps = 200,
+                     kCheckEvery = 50;        // "the same steps": losses, and weights of all ranks
 inline constexpr const char* kWeight = "w2";  // of the table of ranks
 
 struct Params {
     std::string gpus = "4", rows = "8192", gather = "e4m3", sum = "bf16", wscale = "reduced", bad = "none";
     std::string shard = "zero1", link = "node", act_amax = "reduced";
+    bool fp8 = true;  // GEMMs of the training
     bool overlap = true;
     double link_gbs = 50, jitter = 1;
     int seed = 1, step = 0;
@@ -38,8 +42,13 @@ struct Params {
     int ranks() const { return std::min(world(), kMostRanks); }
     bool sharded() const { return shard == "zero1"; }
     // What has an effect beside the others.
-    bool sends_codes() const { return sharded() && gather == "e4m3" && world() > 1; }
-    bool has_bad() const { return bad != "none" && world() > kBadRank; }
+    bool sends_codes() const { return fp8 && sharded() && gather == "e4m3" && world() > 1; }
+    // Only without sharding each rank has weights of its own.
+    std::optional<DriftSpec> drift_spec() const {
+        if (sharded() || world() == 1 || step == 0) return {};
+        return DriftSpec{ranks(), seed, step, sum};
+    }
+    bool has_bad() const { return fp8 && bad != "none" && world() > kBadRank; }
     StepSpec step_spec() const;  // FP8 as chosen
     std::vector<TrainSpec> arms()
         const;  // BF16 on one rank; E4M3 with one scale and sums in BF16; the chosen one, if it differs
@@ -81,6 +90,10 @@ struct Outcome {
     double tail = 0, gap_pct = 0, reference_tail = 0, usual_tail = 0, usual_gap_pct = 0;  // NaN: not trained
     double gradient_error_pct = 0, spread_pct = 0, off_pct = 0, alone_pct = 0;
     bool has_states = false, bytes_equal = false, values_equal = false;
+    // Of the first kSameSteps steps: the largest distance of a loss from that of BF16 on one GPU. NaN: no step.
+    double loss_off_pct = 0;
+    // After each kCheckEvery-th step every rank read the same weights. None: there is no such step, or one rank.
+    std::optional<bool> checks_equal = {};
     double lost_bad_pct = 0, lost_others_pct = 0, next5_ratio = 0;
     int first_nonfinite = -1;  // 0-based step
     std::string stopped = {};  // as a sentence
@@ -96,7 +109,7 @@ struct Gpus {
     // "step", "sum", "scaling", "ranks", "paper".
     static std::span<const table::Experiment<Gpus>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&times, &paper, &sums, &training, &outcome_part}; }
+    std::vector<table::Part*> parts() { return {&times, &paper, &sums, &drift, &training, &outcome_part}; }
     Figure thumbnail() const;
     bool perform(std::string_view action);
     void tell(const Error& error) { problem = error.what(); }
@@ -110,6 +123,7 @@ struct Gpus {
     table::Computed<StepSpec, Times> times;
     table::Computed<StepSpec, Paper> paper;
     table::Computed<int, Sums> sums;
+    table::Computed<DriftSpec, Drift> drift;  // of trainings without sharding
     Training training;
     Outcome outcome;
     std::string problem;  // why a training or the sums failed, in a window
@@ -141,13 +155,13 @@ struct MeasuredPoint {
 };
 std::vector<MeasuredPoint> measured_points(const Params& params, const Recorded& recorded);
 std::string scaling_title(const Params& params, const Times& times, const Recorded& recorded);
-std::string ranks_title(const Params& params, const Outcome& outcome);
+std::string ranks_title(const Params& params, const Outcome& outcome, const Drift& drift);
 // Where the times are from.
 std::string times_words(const Params& params, const Times& times, const Recorded& recorded);
 Figure step_figure(const Params& params, const Times& times);
 Figure sum_figure(const Params& params, const Sums& sums);
 Figure scaling_figure(const Params& params, const Times& times, const Recorded& recorded);
-Figure ranks_figure(const Params& params, const Outcome& outcome);
+Figure ranks_figure(const Params& params, const Outcome& outcome, const Drift& drift);
 Figure paper_figure(const Paper& paper);
 // model_words.cpp
 std::string sum_label(std::string_view sum);  // "BF16 ring"

@@ -73,6 +73,7 @@ void add_first(Params& p, std::vector<Row>& out) {
                                 "reader divides by the scale of its own block, which is a fault."},
                        &p.wscale, {{"reduced", "reduced"}, {"shard", "sent along"}, {"own", "each its own"}}),
                    .why_not = !one.empty()         ? one
+                              : !p.fp8             ? "BF16 GEMMs read no codes"
                               : p.gather == "bf16" ? "BF16 has no scale"
                                                    : "",
                    .shown = whole.empty()});
@@ -82,18 +83,13 @@ void add_first(Params& p, std::vector<Row>& out) {
                           .help = "In step 1000 rank 2 gets a NaN in its batch, or its batch times a "
                                   "million. The training then uses delayed scaling with history 16."},
                          &p.bad, {{"none", "none"}, {"nan", "NaN"}, {"x1e6", "× 1e6"}}),
-         .why_not = p.world() > kBadRank ? "" : "there is no rank 2"});
+         .why_not = p.world() <= kBadRank ? "there is no rank 2"
+                    : p.fp8               ? ""
+                                          : "BF16 GEMMs have no scales"});
 }
 
-void add_more(Params& p, std::vector<Row>& out) {
-    out.push_back(
-        {choice({.name = "shard",
-                 .label = "Sharding",
-                 .te_name = "zero_stage",
-                 .help = "zero1: each GPU updates its rows of every weight and sends them. None: every GPU "
-                         "updates all weights from an all-reduce, and no weight is sent.",
-                 .more = true},
-                &p.shard, {{"zero1", "ZeRO-1"}, {"none", "none"}})});
+// What only the times depend on.
+void add_times(Params& p, std::vector<Row>& out) {
     out.push_back({toggle({.name = "overlap",
                            .label = "Overlap with compute",
                            .help = "A layer’s gradients and weights travel while another layer is computed.",
@@ -121,6 +117,25 @@ void add_more(Params& p, std::vector<Row>& out) {
                          "slowest. 1 % is an assumption.",
                  .more = true},
                 &p.jitter, 0, 10)});
+}
+
+void add_more(Params& p, std::vector<Row>& out) {
+    out.push_back(
+        {choice({.name = "shard",
+                 .label = "Sharding",
+                 .te_name = "zero_stage",
+                 .help = "zero1: each GPU updates its rows of every weight and sends them. None: every GPU "
+                         "updates all weights from an all-reduce, and no weight is sent.",
+                 .more = true},
+                &p.shard, {{"zero1", "ZeRO-1"}, {"none", "none"}})});
+    out.push_back(
+        {toggle({.name = "fp8",
+                 .label = "FP8 GEMMs",
+                 .help = "Of the training on all GPUs. Off: GEMMs and weights that are sent are in BF16, as "
+                         "on the one GPU it is compared with. Times are shown for both.",
+                 .more = true},
+                &p.fp8)});
+    add_times(p, out);
     out.push_back(
         {.field = choice({.name = "act_amax",
                           .label = "Activations’ amax",
@@ -155,7 +170,7 @@ TrainSpec arm_of(const Params& p, const std::string& recipe, int ranks, bool cho
         options.sum = chosen ? p.sum : "bf16";
         const bool sharded = !chosen || p.sharded();
         options.shard = sharded ? "zero1" : "none";
-        if (sharded && (!chosen || p.gather == "e4m3")) {
+        if (sharded && (!chosen || p.sends_codes())) {
             options.gather = "e4m3";
             options.weight_scale = chosen ? p.wscale : "reduced";
         }
@@ -192,7 +207,9 @@ StepSpec Params::step_spec() const {
 
 std::vector<TrainSpec> Params::arms() const {
     std::vector<TrainSpec> out = {arm_of(*this, "bf16", 1, false), arm_of(*this, "current", ranks(), false)};
-    const std::string recipe = has_bad() ? "delayed:history=" + std::to_string(kHistory) : "current";
+    const std::string recipe = !fp8        ? "bf16"
+                               : has_bad() ? "delayed:history=" + std::to_string(kHistory)
+                                           : "current";
     TrainSpec chosen = arm_of(*this, recipe, ranks(), true);
     if (command_line(chosen) != command_line(out.back())) out.push_back(std::move(chosen));
     return out;
@@ -205,7 +222,7 @@ Sent sent_of(const Params& p) {
     const double matrices = 2, bytes_of_amax = 4;
     out.gradients = kWeights * bytes_of_sum(p.sum) * share * (p.sharded() ? 1 : 2);
     if (!p.sharded()) return out;
-    out.weights = kWeights * p.step_spec().gather_bytes * share;
+    out.weights = kWeights * (p.sends_codes() ? 1 : 2) * share;
     if (p.sends_codes() && p.wscale != "own") out.amax = matrices * bytes_of_amax;
     return out;
 }

@@ -154,7 +154,8 @@ Figure scaling_figure(const Params& params, const Times& times, const Recorded& 
     const double bytes = params.step_spec().gather_bytes;
     curve(rows, bytes, {.color = {Role::e4m3}, .width = 3}, group_thousands(rows) + " rows");
     curve(eighth, bytes, {.color = {Role::e4m3}, .width = 2}, group_thousands(eighth) + " rows");
-    curve(eighth, 2, {.color = {Role::bf16}, .width = 2, .dash = Dash::long_dash}, "BF16 weights");
+    if (bytes != 2 && params.sharded())
+        curve(eighth, 2, {.color = {Role::bf16}, .width = 2, .dash = Dash::long_dash}, "BF16 weights");
     std::vector<double> peers_x, peers_y, own_x, own_y;
     const RecordedDdp* first = nullptr;
     for (const RecordedDdp& ddp : recorded.ddp) {
@@ -178,20 +179,31 @@ Figure scaling_figure(const Params& params, const Times& times, const Recorded& 
     return figure;
 }
 
-Figure ranks_figure(const Params& params, const Outcome& outcome) {
+Figure ranks_figure(const Params& params, const Outcome& outcome, const Drift& drift) {
     Figure figure{.id = "ranks",
-                  .title = ranks_title(params, outcome),
+                  .title = ranks_title(params, outcome, drift),
                   .x = {.label = "GPU"},
-                  .y = {.label = params.has_bad() ? "x1 lost %" : "weights read, % from the master weights"}};
+                  .y = {.label = params.has_bad()   ? "x1 lost %"
+                                 : params.sharded() ? "weights read, % from the master weights"
+                                                    : "weights, % from those of GPU 0"}};
     std::vector<double> x, y;
-    for (const RankRow& row : outcome.rows) {
-        x.push_back(row.rank), y.push_back(params.has_bad() ? row.lost_pct : row.off_pct);
-        figure.words.push_back(
-            params.has_bad() ? fmt::format("GPU {}: {} % of x1 becomes 0, its weights are {}.", row.rank,
-                                           pct(row.lost_pct), row.finite ? "finite" : "not finite")
-                             : fmt::format("GPU {}: bytes {:08x}, values {:08x}, {} off {} %.", row.rank,
-                                           row.bytes, row.values, kWeight, pct(row.off_pct)));
-    }
+    if (!params.sharded() && !params.has_bad())
+        for (const DriftCopy& copy : drift.copies) {
+            x.push_back(static_cast<double>(x.size())), y.push_back(copy.own_pct);
+            figure.words.push_back(
+                fmt::format("GPU {}: weights {:08x}, {} % from those of GPU 0; with the same random "
+                            "numbers on all {:08x}.",
+                            x.back(), copy.own_crc32, pct(copy.own_pct), copy.same_crc32));
+        }
+    else
+        for (const RankRow& row : outcome.rows) {
+            x.push_back(row.rank), y.push_back(params.has_bad() ? row.lost_pct : row.off_pct);
+            figure.words.push_back(
+                params.has_bad() ? fmt::format("GPU {}: {} % of x1 becomes 0, its weights are {}.", row.rank,
+                                               pct(row.lost_pct), row.finite ? "finite" : "not finite")
+                                 : fmt::format("GPU {}: bytes {:08x}, values {:08x}, {} off {} %.", row.rank,
+                                               row.bytes, row.values, kWeight, pct(row.off_pct)));
+        }
     figure.words.insert(figure.words.begin(), figure.title + ".");
     if (!x.empty())
         figure.stems("ranks", data(x), data(y), {.color = {Role::sat}, .width = 4, .in_legend = false});

@@ -76,6 +76,17 @@ void read_states(const ArmSeries& arm, std::size_t weight, Outcome& out) {
     out.bytes_equal = equal(&RankRow::bytes), out.values_equal = equal(&RankRow::values);
 }
 
+void compare_steps(const ArmSeries& chosen, const ArmSeries& reference, int step, Outcome& out) {
+    const auto steps = static_cast<std::size_t>(std::min({step, chosen.steps(), reference.steps()}));
+    for (std::size_t s = 0; s < std::min<std::size_t>(steps, kSameSteps); ++s) {
+        const double off = std::fabs(gap(chosen.loss[s], reference.loss[s]));
+        out.loss_off_pct = s == 0 ? off : std::max(out.loss_off_pct, off);
+    }
+    for (std::size_t s = kCheckEvery; s <= steps; s += kCheckEvery)
+        if (const double spread = chosen.spread_pct[s - 1]; !std::isnan(spread))
+            out.checks_equal = out.checks_equal.value_or(true) && spread == 0;
+}
+
 // Where kWeight stands among the weights of a RankState.
 std::size_t weight_index(const ArmSeries& arm, const Params& params) {
     const auto id = model_plan(task_spec("current", params.seed)).find(kWeight);
@@ -91,7 +102,7 @@ Outcome outcome_of(const Params& params, const Training& training) {
     out.tail = out.gap_pct = out.reference_tail = out.usual_tail = out.usual_gap_pct = kUnknown;
     out.gradient_error_pct = out.spread_pct = out.alone_pct = out.lost_bad_pct = out.lost_others_pct =
         kUnknown;
-    out.next5_ratio = kUnknown;
+    out.next5_ratio = out.loss_off_pct = kUnknown;
     if (training.arms().empty()) return out;
     const ArmSeries& chosen = training.arms().back();
     const ArmSeries& usual = training.arms().at(1);
@@ -101,6 +112,7 @@ Outcome outcome_of(const Params& params, const Training& training) {
     out.gap_pct = gap(out.tail, out.reference_tail),
     out.usual_gap_pct = gap(out.usual_tail, out.reference_tail);
     out.gradient_error_pct = tail(chosen.sum_error_pct, out.step);
+    compare_steps(chosen, training.arms().front(), out.step, out);
     read_states(chosen, weight_index(chosen, params), out);
     if (out.has_states && out.step > 0)
         out.spread_pct = chosen.spread_pct.at(static_cast<std::size_t>(out.step) - 1);

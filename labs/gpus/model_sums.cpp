@@ -4,10 +4,7 @@
 #include <bit>
 #include <mutex>
 
-#include "core/nn/loss.h"
-#include "core/nn/model.h"
 #include "core/nn/optimizer.h"
-#include "core/nn/recipe_casts.h"
 #include "core/ranks/sums.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
@@ -17,26 +14,6 @@ namespace {
 
 constexpr const char* kRecipe = "current";
 constexpr const char* kWeight = "w2";
-
-// A model and its casts, for one batch after the other.
-struct Pass {
-    TrainSpec spec;
-    std::unique_ptr<Model<float>> model;
-    RecipeCasts casts;
-    Matrix<float> dy;
-
-    explicit Pass(const TrainSpec& of)
-        : spec(of), model(make_model(of)), casts(of.arms.front(), model_plan(of), of.seed) {
-        model->initialise(of.seed);
-    }
-    void gradients(const Batch& batch, int step) {
-        casts.begin_step(step, {});
-        const Matrix<float>& y = model->forward(batch, casts);
-        loss_and_gradient(spec.loss, y, batch, dy);
-        model->backward(dy, casts);
-        casts.end_step();
-    }
-};
 
 void train(Pass& pass) {
     const auto task = make_task(pass.spec);
@@ -115,21 +92,13 @@ std::vector<std::vector<float>> gradients_of(int seed) {
     wide.batch = kSumRanks * kSumRows;
     Batch all;
     make_task(wide)->draw(kSumStep, all);
-    const auto& [x, y] = std::get<DenseBatch>(all);
     const ModelPlan plan = model_plan(spec);
     const auto weight = static_cast<std::size_t>(
         std::ranges::find(plan.parameters, kWeight, &ParameterSpec::name) - plan.parameters.begin());
     std::vector<std::vector<float>> out;
-    Batch part = DenseBatch{Matrix<float>(kSumRows, x.cols), Matrix<float>(kSumRows, y.cols)};
-    auto& rows = std::get<DenseBatch>(part);
     for (std::size_t rank = 0; rank < kSumRanks; ++rank) {
         ask_between();
-        const auto copy = [rank](const Matrix<float>& from, Matrix<float>& to) {
-            std::copy_n(from.values.begin() + static_cast<std::ptrdiff_t>(rank * to.values.size()),
-                        to.values.size(), to.values.begin());
-        };
-        copy(x, rows.x), copy(y, rows.y);
-        trained.gradients(part, kSumStep);
+        trained.gradients(rows_of(all, rank, kSumRows), kSumStep);
         const std::span<const float> gradient = trained.model->parameters()[weight].gradient;
         out.emplace_back(gradient.begin(), gradient.end());
     }

@@ -4,7 +4,9 @@
 // says how far the training is.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -65,5 +67,30 @@ class Training final : public table::Part {
     int goal_ = 0;
     bool running_ = false;
 };
+
+// Copies of the weights that drift apart: data parallelism without sharding, where every rank keeps all weights in E4M3 without
+// FP32 master weights and rounds its own update stochastically (recipe current:master=none:round_update=stochastic).
+//
+// All copies get the same sum of the gradients. They stay equal only if all ranks draw the same random numbers.
+struct DriftSpec {
+    int ranks = 2, seed = 1, steps = 0;
+    std::string sum = "bf16";  // find_rank_sum()
+    bool operator==(const DriftSpec&) const = default;
+};
+// One rank's weights after the last step: crc32 of all matrices, and their distance from those of rank 0, per cent of their norm.
+struct DriftCopy {
+    std::uint32_t same_crc32 = 0, own_crc32 = 0;
+    double same_pct = 0, own_pct = 0;
+};
+struct Drift {
+    std::vector<DriftCopy> copies;  // by rank; empty: not computed
+    // Mean loss of all ranks over the last 100 steps. NaN: not computed.
+    double same_tail = std::numeric_limits<double>::quiet_NaN(), own_tail = same_tail;
+    double most_same_pct() const;  // NaN: not computed
+    double most_own_pct() const;
+};
+
+// Random numbers of their own, and the same ones: two trainings of spec.ranks ranks and spec.steps of 2,000 steps.
+Drift drift_of(const DriftSpec& spec);
 
 }  // namespace fp8lab::gpus

@@ -53,7 +53,7 @@ std::string scaling_title(const Params& params, const Times& times, const Record
                        group_thousands(kMostGpus));
 }
 
-std::string ranks_title(const Params& params, const Outcome& outcome) {
+std::string ranks_title(const Params& params, const Outcome& outcome, const Drift& drift) {
     if (outcome.step == 0) return "Run the training to see what each GPU reads";
     if (params.ranks() == 1) return "One GPU: there is nothing to compare";
     const std::string seed = seed_text(params.seed);
@@ -69,7 +69,11 @@ std::string ranks_title(const Params& params, const Outcome& outcome) {
         return fmt::format("GPU {}’s batch reaches all: {} % of x1 becomes 0 on every GPU", kBadRank,
                            pct(outcome.lost_others_pct));
     }
-    if (!params.sharded()) return "Every GPU updates all weights, so no weight is sent";
+    if (!params.sharded())
+        return drift.copies.empty()
+                   ? "Every GPU updates all weights, so no weight is sent"
+                   : fmt::format("Own random numbers: copies of the weights drift {} % apart{}",
+                                 pct(drift.most_own_pct()), seed);
     if (params.has_bad())
         return fmt::format("GPU {} gets a bad batch in step {}", kBadRank, group_thousands(kBadStep));
     if (outcome.values_equal)

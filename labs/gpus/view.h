@@ -28,12 +28,15 @@ class GpusView final : public table::TableView<Gpus> {
     void draw_scaling(ui::Context& context, Figure figure, Rect area);
     // view_ranks.cpp
     void draw_ranks(ui::Context& context, const std::string& title, Rect area);
+    void draw_empty(ui::Context& context, Rect area);
+    std::pair<std::size_t, std::size_t> draw_pages(ui::Context& context, Rect area, std::size_t rows);
+    void draw_drift(ui::Context& context, Rect area, Rect whole);
     float draw_weights(ui::Context& context, Rect area, std::size_t first, std::size_t last);
     float draw_bad(ui::Context& context, Rect area, std::size_t first, std::size_t last);
     // view_paper.cpp
     void draw_paper(ui::Context& context, const std::string& title, Rect area);
     // view_panel.cpp
-    std::string more_words() const override { return "sharding, overlap, link, jitter, seed"; }
+    std::string more_words() const override { return "sharding, GEMMs, link, jitter, seed"; }
     bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
     void draw_below(ui::Context& context, float width) override;
     void draw_powers(ui::Context& context, const Field& field, const Field& default_field);

@@ -16,6 +16,19 @@ namespace {
 
 using ui::Context;
 
+// Lines below a chart, where there is room for them.
+int lines_below(const Context& c, Rect area) {
+    return area.height() > c.px(280) ? 2 : area.height() > c.px(150) ? 1 : 0;
+}
+Rect room_of(const Context& c, Rect area, float top, float right) {
+    return {area.x0, top, area.x1 - c.px(right),
+            area.y1 - c.px(24 + 20 * static_cast<float>(lines_below(c, area)))};
+}
+// The middle of line `i` of these.
+float middle_of(const Context& c, Rect area, int i) {
+    return area.y1 - c.px(8 + 20 * static_cast<float>(lines_below(c, area) - 1 - i));
+}
+
 }  // namespace
 
 void GpusView::draw_charts(Context& c, const std::vector<Figure>& figures, Rect area) {
@@ -28,9 +41,9 @@ void GpusView::draw_sums(Context& c, Figure figure, Rect area) {
     ui::region(c, "sum", area);
     const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
-    const bool note = area.height() > c.px(150);
+    const int lines = lines_below(c, area);
     figure.x.visible = false;
-    const Rect room{area.x0, heading, area.x1 - c.px(158), area.y1 - c.px(note ? 44 : 24)};
+    const Rect room = room_of(c, area, heading, 158);
     const ui::PlotResult plot =
         ui::plot(c, "gpus.sum", figure, sum_, room, {.interactive = false, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 4> kTicks = {
@@ -55,7 +68,7 @@ void GpusView::draw_sums(Context& c, Figure figure, Rect area) {
                         {name.role, Tone::ink}});
     }
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
-    if (!note) return;
+    if (lines == 0) return;
     const Params& p = lab_->params;
     const double off = sums.error_pct(p.sum, p.world()), kept = sums.kept_pct(p.sum, p.world());
     const std::string words =
@@ -63,8 +76,13 @@ void GpusView::draw_sums(Context& c, Figure figure, Rect area) {
             ? fmt::format("Sums are computed up to {} GPUs.", group_thousands(kSumRanks))
             : fmt::format("{} at {}: {} % off, {} % kept.", sum_label(p.sum), group_thousands(p.world()),
                           screen_number(off, 2), screen_number(kept, 3));
-    ui::text_mid(c, {area.x0, area.y1 - c.px(8)}, words, {Role::muted}, kSans13);
-    ui::probe(c, "gpus.kept", {area.x0, area.y1 - c.px(18), area.x1, area.y1}, {}, words);
+    const float y = middle_of(c, area, 0);
+    ui::text_mid(c, {area.x0, y}, words, {Role::muted}, kSans13);
+    ui::probe(c, "gpus.kept", {area.x0, y - c.px(10), area.x1, y + c.px(10)}, {}, words);
+    if (lines > 1)
+        ui::text_mid(c, {area.x0, middle_of(c, area, 1)},
+                     fmt::format("Of gradients of {} after {} steps.", kWeight, kSumStep), {Role::muted},
+                     kSans13);
 }
 
 // A press or an arrow key sets the number of GPUs.
@@ -72,9 +90,9 @@ void GpusView::draw_scaling(Context& c, Figure figure, Rect area) {
     ui::region(c, "scaling", area);
     const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
-    const bool note = area.height() > c.px(150);
+    const int lines = lines_below(c, area);
     figure.x.visible = false;
-    const Rect room{area.x0, heading, area.x1 - c.px(118), area.y1 - c.px(note ? 44 : 24)};
+    const Rect room = room_of(c, area, heading, 118);
     const ui::PlotResult plot =
         ui::plot(c, "gpus.scaling", figure, scaling_, room, {.interactive = false, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 4> kTicks = {
@@ -101,14 +119,30 @@ void GpusView::draw_scaling(Context& c, Figure figure, Rect area) {
                         {series.style.color.role, Tone::ink}});
     }
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
-    const bool peers =
-        std::ranges::any_of(figure.series, [](const Series& s) { return s.name.starts_with("PyTorch"); });
-    if (!note || !peers) return;
-    const float y = area.y1 - c.px(8);
-    ImGui::GetWindowDrawList()->AddCircleFilled({area.x0 + c.px(4), y}, c.px(3.5F), c.color(Role::text));
-    const std::string words =
-        fmt::format("PyTorch DDP, BF16, recorded on {}", short_gpu_name(lab_->source.gpu));
-    ui::text_mid(c, {area.x0 + c.px(14), y}, words, {Role::muted}, kSans13);
+    if (lines == 0) return;
+    // What the discs are.
+    const float left = area.x0 + ui::text_width(c, "recorded:", kSans13) + c.px(10),
+                y = middle_of(c, area, 0);
+    float x = left;
+    const auto name = [&](std::string_view series, Color color, const std::string& words) {
+        if (!std::ranges::any_of(figure.series, [&](const Series& s) { return s.name.starts_with(series); }))
+            return;
+        ImGui::GetWindowDrawList()->AddCircleFilled({x + c.px(4), y}, c.px(3.5F), c.color(color));
+        ui::text_mid(c, {x + c.px(14), y}, words, {Role::muted}, kSans13);
+        x += c.px(14 + 14) + ui::text_width(c, words, kSans13);
+    };
+    name("PyTorch", {Role::text}, fmt::format("PyTorch DDP, BF16, {}", short_gpu_name(lab_->source.gpu)));
+    const std::vector<MeasuredPoint> own = measured_points(lab_->params, *lab_->recorded_on_several);
+    if (!own.empty())
+        name("FP8 Lab", {Role::e4m3, Tone::fill},
+             fmt::format("FP8 Lab, {}", short_gpu_name(own.front().gpu)));
+    const bool some = x > left;
+    if (some) ui::text_mid(c, {area.x0, y}, "recorded:", {Role::muted}, kSans13);
+    if (some && lines == 1) return;
+    ui::text_mid(c, {area.x0, middle_of(c, area, some ? 1 : 0)},
+                 some ? "Beyond them a model: no congestion, no failures, one job."
+                      : "A model: no congestion, no failures, one job.",
+                 {Role::muted}, kSans13);
 }
 
 }  // namespace fp8lab::gpus

@@ -22,6 +22,7 @@ std::string signed_pct(double value) {
 }
 
 std::string chosen_name(const Params& p) {
+    if (!p.fp8) return fmt::format("BF16, {} GPUs", p.ranks());
     if (p.has_bad()) return p.act_amax == "local" ? "bad rank, local amax" : "bad rank, reduced";
     if (!p.sharded()) return "not sharded";
     if (p.gather == "bf16") return "BF16 weights";
@@ -122,7 +123,7 @@ void GpusView::draw_arms(Context& c, float width) {
     row("BF16, 1 GPU", Role::bf16, o.reference_tail, 0, true);
     row("E4M3, scale reduced", Role::e4m3, o.usual_tail, o.usual_gap_pct, false);
     if (lab_->training.arms().size() > 2)
-        row(chosen_name(lab_->params), Role::e4m3, o.tail, o.gap_pct, false);
+        row(chosen_name(lab_->params), lab_->params.fp8 ? Role::e4m3 : Role::bf16, o.tail, o.gap_pct, false);
     ui::table_end(c, columns);
 }
 
@@ -140,7 +141,8 @@ void GpusView::draw_sent(Context& c, float width) {
         y = ui::row(c, {words, megabytes(bytes)}, {top.x0, y, top.x0 + width, y}, row);
     };
     line("gradients, " + sum.substr(0, sum.find(' ')), sent.gradients);
-    line(p.sharded() ? fmt::format("weights, {}", p.gather == "e4m3" ? "E4M3" : "BF16") : "weights: none",
+    line(p.sharded() ? fmt::format("weights, {}", p.fp8 && p.gather == "e4m3" ? "E4M3" : "BF16")
+                     : "weights: none",
          sent.weights);
     line("amax, 4 B per weight matrix", sent.amax);
     ui::probe(c, "gpus.sent", top);

@@ -23,6 +23,27 @@ struct Column {
     std::string_view words, term;
 };
 
+bool is_narrow(const Context& c, Rect area) { return area.width() < c.px(660); }
+
+std::array<Column, 5> weight_columns(bool narrow) {
+    return {Column{narrow ? 0.2F : 0.18F, "amax of its w2", "amax"},
+            Column{narrow ? 0.32F : 0.31F, "scale", "scale"},
+            Column{narrow ? 0.53F : 0.47F, "bytes gathered", "all-gather"},
+            Column{narrow ? 0.74F : 0.63F, "values read", "scale-inv"},
+            Column{narrow ? 0.86F : 0.77F, "off by %", "relative-l2"}};
+}
+std::array<Column, 5> bad_columns(bool past) {
+    return {Column{0.22F, past ? "loss, next 5 steps" : "loss", "loss"},
+            Column{0.44F, past ? "amax of x1, step 1 000" : "amax of x1", "amax"},
+            Column{0.59F, past ? "scale after" : "scale of x1", "scale"},
+            Column{0.8F, past ? "x1 lost %, 15 steps" : "x1 lost %", "underflow"},
+            Column{1, "weights", "non-finite"}};
+}
+std::array<Column, 3> drift_columns() {
+    return {Column{0.32F, "same random numbers", "stochastic-rounding"},
+            Column{0.58F, "its own", "stochastic-rounding"}, Column{0.77F, "from GPU 0 by %", "relative-l2"}};
+}
+
 void draw_heads(Context& c, Rect area, float y, std::span<const Column> columns) {
     ui::head(c, {area.x0, y}, "GPU", "rank", Anchor::left);
     for (const Column& column : columns)
@@ -39,7 +60,7 @@ float row_height(const Context& c, Rect area, std::size_t rows) {
     return std::clamp(left / static_cast<float>(std::max<std::size_t>(rows, 1)), c.px(22), c.px(32));
 }
 
-// The distance from the master weights as a bar, and a line where E4M3 alone is.
+// A distance as a bar, and a line where E4M3 alone is (0: none).
 void draw_bar(Context& c, Rect bar, double off, double alone, double most) {
     ui::fill_rect(c, bar, {Role::grid});
     const auto x_of = [&](double v) {
@@ -47,6 +68,7 @@ void draw_bar(Context& c, Rect bar, double off, double alone, double most) {
     };
     ui::fill_rect(c, {bar.x0, bar.y0, x_of(off), bar.y1},
                   {off > 2 * alone ? Role::sat : Role::under, Tone::fill});
+    if (alone == 0) return;
     const float x = std::round(x_of(alone));
     ui::fill_rect(c, {x, bar.y0 - c.px(5), x + c.px(1.5F), bar.y1 + c.px(5)}, {Role::text});
 }
@@ -63,28 +85,16 @@ void GpusView::draw_ranks(Context& c, const std::string& title, Rect area) {
         ui::paragraph(c, lab_->problem, rest);
         return;
     }
-    if (o.rows.empty() || (!o.has_states && !lab_->params.has_bad())) {
-        std::string words =
-            "A training of 2 000 steps takes a few seconds. It does what the panel says with up to 8 ranks, "
-            "exactly.";
-        if (!lab_->params.sharded())
-            words =
-                "Each GPU keeps all master weights and casts them itself: all read the same, and the "
-                "optimiser is not divided.";
-        if (lab_->params.ranks() == 1)
-            words = "With 2 GPUs or more each owns some rows of every weight and sends them to the others.";
-        ui::paragraph(c, words, rest);
+    const bool bad = lab_->params.has_bad();
+    if (!bad && !lab_->drift->copies.empty()) return draw_drift(c, rest, area);
+    if (o.rows.empty() || (!o.has_states && !bad)) {
+        if (lab_->params.ranks() > 1) return draw_empty(c, rest);
+        ui::paragraph(
+            c, "With 2 GPUs or more each owns some rows of every weight and sends them to the others.", rest);
         return;
     }
-    page_ = o.rows.size() > kPage ? std::min(page_, 1) : 0;
-    const std::size_t first = static_cast<std::size_t>(page_) * kPage,
-                      last = std::min(o.rows.size(), first + kPage);
-    const bool bad = lab_->params.has_bad();
+    const auto [first, last] = draw_pages(c, area, o.rows.size());
     const float end = bad ? draw_bad(c, rest, first, last) : draw_weights(c, rest, first, last);
-    if (o.rows.size() > kPage) {
-        const std::array<std::string, 2> pages = {"0–3", "4–7"};
-        ui::corner_switch(c, "gpus.page", {area.x1 - c.px(188), area.y0 - c.px(4)}, 84, pages, page_);
-    }
     const std::string foot = !o.stopped.empty() ? o.stopped + "."
                              : bad ? "The batch of rank 2 is wrong in step 1 000 alone; its amax stays in "
                                      "the histories for 16 steps."
@@ -95,14 +105,80 @@ void GpusView::draw_ranks(Context& c, const std::string& title, Rect area) {
     ui::note(c, foot, {area.x0, end + c.px(4), area.x1, area.y1});
 }
 
+// What a training will fill.
+void GpusView::draw_empty(Context& c, Rect area) {
+    const auto rows = std::min<std::size_t>(kPage, static_cast<std::size_t>(lab_->params.ranks()));
+    const float pitch = row_height(c, area, rows);
+    float y = area.y0 + c.px(22);
+    const auto draw = [&](std::span<const Column> columns) {
+        draw_heads(c, area, area.y0 + c.px(10), columns);
+        for (std::size_t i = 0; i < rows; ++i, y += pitch) {
+            ui::hline(c, area.x0, area.x1, y, {Role::line});
+            ui::text_mid(c, {area.x0, y + pitch / 2}, std::to_string(i), {Role::muted}, kMonoBold13);
+            for (const Column& column : columns)
+                draw_cell(c, area, column, y + pitch / 2, "–", {Role::muted});
+        }
+    };
+    if (lab_->params.has_bad())
+        draw(bad_columns(false));
+    else if (lab_->params.sharded())
+        draw(weight_columns(is_narrow(c, area)));
+    else
+        draw(drift_columns());
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    ui::note(c,
+             lab_->params.sharded()
+                 ? "A training of 2 000 steps takes a few seconds. It does what the panel says with up to 8 "
+                   "ranks, "
+                   "exactly."
+                 : "Run shows what happens to copies of the weights in E4M3 that every GPU rounds itself.",
+             {area.x0, y + c.px(4), area.x1, area.y1});
+}
+
+// The rows that are shown of `rows`.
+std::pair<std::size_t, std::size_t> GpusView::draw_pages(Context& c, Rect area, std::size_t rows) {
+    if (rows <= kPage) {
+        page_ = 0;
+    } else {
+        const std::array<std::string, 2> pages = {"0–3", "4–7"};
+        ui::corner_switch(c, "gpus.page", {area.x1 - c.px(188), area.y0 - c.px(4)}, 84, pages, page_);
+    }
+    const std::size_t first = static_cast<std::size_t>(page_) * kPage;
+    return {first, std::min(rows, first + kPage)};
+}
+
+void GpusView::draw_drift(Context& c, Rect area, Rect whole) {
+    const Drift& drift = *lab_->drift;
+    const auto [first, last] = draw_pages(c, whole, drift.copies.size());
+    const std::array columns = drift_columns();
+    draw_heads(c, area, area.y0 + c.px(10), columns);
+    const float bars = area.x0 + 0.8F * area.width(), pitch = row_height(c, area, last - first);
+    const double most = std::max(5.0, drift.most_own_pct());
+    float y = area.y0 + c.px(22);
+    for (std::size_t i = first; i < last; ++i, y += pitch) {
+        const DriftCopy& copy = drift.copies[i];
+        const float middle = y + pitch / 2;
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        ui::text_mid(c, {area.x0, middle}, std::to_string(i), {Role::text}, kMonoBold13);
+        draw_cell(c, area, columns[0], middle, fmt::format("{:08x}", copy.same_crc32), {Role::muted});
+        draw_cell(c, area, columns[1], middle, fmt::format("{:08x}", copy.own_crc32),
+                  copy.own_crc32 == drift.copies[0].own_crc32 ? Color{Role::muted} : Color{Role::text});
+        draw_cell(c, area, columns[2], middle, i == 0 ? "0" : pct(copy.own_pct),
+                  copy.own_pct > 0 ? Color{Role::sat, Tone::ink} : Color{Role::text});
+        draw_bar(c, {bars, middle - c.px(4), area.x1, middle + c.px(4)}, copy.own_pct, 0, most);
+    }
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    ui::note(
+        c,
+        "Weights kept in E4M3 on every GPU, each update rounded stochastically: only with the same random "
+        "numbers do all copies stay equal.",
+        {area.x0, y + c.px(4), area.x1, whole.y1});
+}
+
 float GpusView::draw_weights(Context& c, Rect area, std::size_t first, std::size_t last) {
     const Outcome& o = lab_->outcome;
-    const bool narrow = area.width() < c.px(660);
-    const std::array columns = {Column{narrow ? 0.2F : 0.18F, "amax of its w2", "amax"},
-                                Column{narrow ? 0.32F : 0.31F, "scale", "scale"},
-                                Column{narrow ? 0.53F : 0.47F, "bytes gathered", "all-gather"},
-                                Column{narrow ? 0.74F : 0.63F, "values read", "scale-inv"},
-                                Column{narrow ? 0.86F : 0.77F, "off by %", "relative-l2"}};
+    const bool narrow = is_narrow(c, area);
+    const std::array columns = weight_columns(narrow);
     draw_heads(c, area, area.y0 + c.px(10), columns);
     const float bars = area.x0 + (narrow ? 0.88F : 0.8F) * area.width(),
                 pitch = row_height(c, area, last - first);
@@ -134,11 +210,7 @@ float GpusView::draw_weights(Context& c, Rect area, std::size_t first, std::size
 float GpusView::draw_bad(Context& c, Rect area, std::size_t first, std::size_t last) {
     const Outcome& o = lab_->outcome;
     const bool past = o.step > kBadStep + 1;
-    const std::array columns = {Column{0.22F, past ? "loss, next 5 steps" : "loss", "loss"},
-                                Column{0.44F, past ? "amax of x1, step 1 000" : "amax of x1", "amax"},
-                                Column{0.59F, past ? "scale after" : "scale of x1", "scale"},
-                                Column{0.8F, past ? "x1 lost %, 15 steps" : "x1 lost %", "underflow"},
-                                Column{1, "weights", "non-finite"}};
+    const std::array columns = bad_columns(past);
     draw_heads(c, area, area.y0 + c.px(10), columns);
     const float pitch = row_height(c, area, last - first);
     float y = area.y0 + c.px(22);

@@ -78,10 +78,20 @@ TEST_CASE("L15: eight ranks have two pages, and paper stands behind a switch") {
     CHECK_FALSE(screen.shows("gpus.page.1"));
 }
 
+TEST_CASE("L15: without sharding the rows are copies of the weights") {
+    Screen screen;
+    screen.set("shard=none");
+    CHECK(screen.words("gpus.ranks_title").starts_with("Run the training"));
+    screen.set("step=3");
+    CHECK(screen.words("gpus.ranks_title").starts_with("Own random numbers: copies of the weights drift "));
+    screen.set("gpus=8");
+    CHECK(screen.shows("gpus.page.1"));
+}
+
 TEST_CASE("L15: the stage is whole at every size, in every state") {
     for (const ImVec2 size : {ImVec2{560, 536}, {860, 760}, {944, 540}, {1500, 1000}})
         for (const float scale : {1.0F, 2.0F})
-            for (const char* state : {"step=0", "wscale=own", "bad=x1e6", "gpus=16384"}) {
+            for (const char* state : {"step=0", "wscale=own", "bad=x1e6", "gpus=16384", "shard=none"}) {
                 Screen screen({size.x * scale, size.y * scale}, scale);
                 CAPTURE(size.x);
                 CAPTURE(scale);
