@@ -12,6 +12,7 @@
 #include "core/nn/matrix.h"
 #include "core/nn/model_plan.h"
 #include "core/nn/tasks.h"
+#include "core/nn/tokens/kv_state.h"
 #include "core/nn/train_spec.h"
 
 namespace fp8lab {
@@ -54,6 +55,22 @@ class Model {
     virtual void initialise(std::uint64_t seed) = 0;
     // The outputs, (rows of the batch, outputs); valid until the next call.
     virtual const Matrix<T>& forward(const Batch& batch, GemmCasts<T>& casts) = 0;
+    // The same with a cache, of a model of tokens: the logits of tokens that follow those of `state`, as many per sequence
+    // as batch.context says, whose keys and values are added to it. Valid until the next call. backward() is of a
+    // forward() after the last decode().
+    //
+    // Every row is computed by itself (ops/row_products.h), so a token has the same logits, byte for byte, whether the
+    // tokens up to it come one by one, in parts, or all at once into an empty state. They are not those of forward() to
+    // the byte, whose products are BLAS's.
+    //
+    // This holds without casts, and with casts that read a token's values alone: BF16, one scale per row or block along
+    // K (rowwise, block128, mxfp*), and scales that are fixed beforehand (delayed ones in an evaluation). A scale of a
+    // whole tensor that is computed at hand (current; NVFP4's tensor scale; SwigluForm::smooth) is that of the tokens of
+    // one call. What is in the cache stays as it was cast when it came.
+    //
+    // Throws usage_error: a model without attention, a state of another model or number of sequences, or more tokens
+    // than the context has. What is read beyond it is for the caller to say (core/trainer/sample.h).
+    virtual const Matrix<T>& decode(const Batch& batch, GemmCasts<T>& casts, KvState<T>& state);
     // Fills the gradients from dloss/doutputs of the last forward().
     virtual void backward(const Matrix<T>& dy, GemmCasts<T>& casts) = 0;
     // A tensor of the last step, before its cast. Of class w: the parameter.

@@ -30,6 +30,10 @@ template <class T>
 void Model<T>::align_channel(int) {
     throw usage_error("align", "the model has no SwiGLU");
 }
+template <class T>
+const Matrix<T>& Model<T>::decode(const Batch&, GemmCasts<T>&, KvState<T>&) {
+    throw usage_error("cache", "is for models of tokens");
+}
 template class Model<float>;
 template class Model<double>;
 

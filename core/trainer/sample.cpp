@@ -30,18 +30,28 @@ std::string as_text(std::span<const int> codes, const std::string& symbols) {
 
 }  // namespace
 
+std::size_t window_begin(std::size_t known, std::size_t context) {
+    const std::size_t step = (context + 1) / 2;
+    return known <= context ? 0 : (known - context + step - 1) / step * step;
+}
+
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings) {
     std::vector<int> text(prompt.begin(), prompt.end());
     Rng rng(settings.seed, settings.stream);
     NoCasts<float> casts;
+    KvState<float> state;
+    std::size_t begin = window_begin(text.size(), settings.context);
     for (int n = 0; n < settings.count; ++n) {
-        const std::size_t known = std::min(text.size(), settings.context);
+        const std::size_t now = window_begin(text.size(), settings.context);
+        if (now != begin) state.length = 0, begin = now;
+        const auto unread = text.begin() + static_cast<std::ptrdiff_t>(begin + state.length);
         const TokenBatch batch{.sequences = 1,
-                               .context = known,
-                               .tokens = {text.end() - static_cast<std::ptrdiff_t>(known), text.end()}};
-        const Matrix<float>& logits = model.forward(batch, casts);
-        text.push_back(draw(logits.row(known - 1), settings.temperature, static_cast<double>(rng.uniform())));
+                               .context = static_cast<std::size_t>(text.end() - unread),
+                               .tokens = {unread, text.end()}};
+        const Matrix<float>& logits = model.decode(batch, casts, state);
+        text.push_back(
+            draw(logits.row(batch.context - 1), settings.temperature, static_cast<double>(rng.uniform())));
         if (settings.each) settings.each(text.back());
     }
     return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};

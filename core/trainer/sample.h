@@ -12,15 +12,21 @@
 namespace fp8lab {
 
 struct SampleSettings {
-    std::size_t context = 64;  // tokens that the model reads at once: the newest
+    std::size_t context = 64;  // tokens that the model can read at once
     int count = 85;
     double temperature = 0.6;  // 0: always the most probable token
     std::uint64_t seed = 1, stream = 0;
     std::function<void(int)> each = {};  // hears each token as soon as it is drawn
 };
 
+// Where the tokens begin that are read to draw the one behind `known` tokens. A text that fits into the context is read from
+// its start. Of a longer one the oldest half of the context is left out each time that it is full: `step` =
+// ceil(context / 2) tokens go, and the rest is read again from position 0. So of the `known` tokens the model reads the
+// newest context - step + 1 to context ones, and each token is computed about twice, not `context` times.
+std::size_t window_begin(std::size_t known, std::size_t context);
+
 // `count` tokens behind the prompt; each drawn from softmax(logits / temperature) by one uniform number of the stream.
-// Products in FP32. The prompt is not empty.
+// The logits are those of Model::decode() for the tokens from window_begin() on. Products in FP32. The prompt is not empty.
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);
 

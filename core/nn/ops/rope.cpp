@@ -9,14 +9,14 @@
 namespace fp8lab {
 namespace {
 
-// `turn` is 1 or -1, the sign of the angle.
+// `turn` is 1 or -1, the sign of the angle. Row r is at position first + r % tokens.
 template <class T>
-void rotate_rows(Matrix<T>& x, const RotaryTable<T>& table, T turn) {
+void rotate_rows(Matrix<T>& x, const RotaryTable<T>& table, T turn, std::size_t first, std::size_t tokens) {
     const std::size_t head_size = table.head_size(), half = head_size / 2;
     parallel_for(x.rows, loop_grain(x.cols), [&](std::size_t begin, std::size_t end) {
         for (std::size_t r = begin; r < end; ++r) {
-            const T* const cos = table.cos().row(r % table.context()).data();
-            const T* const sin = table.sin().row(r % table.context()).data();
+            const T* const cos = table.cos().row(first + r % tokens).data();
+            const T* const sin = table.sin().row(first + r % tokens).data();
             T* const row = x.row(r).data();
             for (std::size_t head = 0; head + head_size <= x.cols; head += head_size) {
                 T* const low = row + head;
@@ -50,18 +50,25 @@ RotaryTable<T>::RotaryTable(std::size_t context, std::size_t head_size, double b
 
 template <class T>
 void rotate(Matrix<T>& x, const RotaryTable<T>& table) {
-    rotate_rows(x, table, T{1});
+    rotate_rows(x, table, T{1}, 0, table.context());
+}
+
+template <class T>
+void rotate_from(Matrix<T>& x, const RotaryTable<T>& table, std::size_t first, std::size_t tokens) {
+    rotate_rows(x, table, T{1}, first, tokens);
 }
 
 template <class T>
 void rotate_back(Matrix<T>& x, const RotaryTable<T>& table) {
-    rotate_rows(x, table, T{-1});
+    rotate_rows(x, table, T{-1}, 0, table.context());
 }
 
 template class RotaryTable<float>;
 template class RotaryTable<double>;
 template void rotate(Matrix<float>&, const RotaryTable<float>&);
 template void rotate(Matrix<double>&, const RotaryTable<double>&);
+template void rotate_from(Matrix<float>&, const RotaryTable<float>&, std::size_t, std::size_t);
+template void rotate_from(Matrix<double>&, const RotaryTable<double>&, std::size_t, std::size_t);
 template void rotate_back(Matrix<float>&, const RotaryTable<float>&);
 template void rotate_back(Matrix<double>&, const RotaryTable<double>&);
 

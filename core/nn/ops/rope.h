@@ -29,6 +29,9 @@ class RotaryTable {
 // context. The pair (x[i], x[i + head_size / 2]) of each head is turned by the angle of (t, i).
 template <class T>
 void rotate(Matrix<T>& x, const RotaryTable<T>& table);
+// The same of x (sequences * tokens, ...), tokens that begin at a position: row r is at t = first + r % tokens.
+template <class T>
+void rotate_from(Matrix<T>& x, const RotaryTable<T>& table, std::size_t first, std::size_t tokens);
 
 // Rotates by the negative angle: the inverse of rotate(), and its backward pass.
 template <class T>

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "core/nn/ops/cached_attention.h"
 #include "core/nn/ops/columns.h"
 #include "core/nn/ops/rms_norm.h"
+#include "core/nn/ops/row_products.h"
 #include "core/nn/ops/swiglu.h"
 
 namespace fp8lab {
@@ -47,46 +49,78 @@ void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>
     attend(sequences, rotary, casts);
     add(x, y_, casts);
     normalise(norm2, x, gate_up.x, casts);
-    feed_forward(casts);
+    feed_forward(casts, multiply_nt<T>);
     add(x, y_, casts);
 }
 
 template <class T>
-void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
-    attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
-    qkv.forward(casts, qkv_);
+void Block<T>::decode(Matrix<T>& x, const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    normalise(norm1, x, qkv.x, casts);
+    attend_cached(cache, rotary, casts);
+    add(x, y_, casts);
+    normalise(norm2, x, gate_up.x, casts);
+    feed_forward(casts, multiply_rows<T>);
+    add(x, y_, casts);
+}
+
+template <class T>
+void Block<T>::project(std::size_t first, std::size_t tokens, const RotaryTable<T>& rotary,
+                       GemmCasts<T>& casts, Product<T> product) {
+    qkv.forward(casts, qkv.w, qkv_, product);
     take_columns(qkv_, 0, shape_.d, q);
     take_columns(qkv_, shape_.d, shape_.key_cols(), k);
     take_columns(qkv_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
-    rotate(q, rotary);
-    rotate(k, rotary);
+    rotate_from(q, rotary, first, tokens);
+    rotate_from(k, rotary, first, tokens);
     casts.round_output(q);
     casts.round_output(k);
     q_cast_ = &casts.operand(ids_.attention, Along::cols, q);
     k_cast_ = &casts.operand(plus(ids_.attention, 1), Along::cols, k);
     v_cast_ = &casts.operand(plus(ids_.attention, 2), Along::cols, v);
+}
+
+template <class T>
+void Block<T>::attend_cached(const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    const CachedShape shape{cache.sequences, cache.context,   cache.first,       qkv.x.rows / cache.sequences,
+                            shape_.heads,    shape_.kv_heads, shape_.head_size()};
+    project(shape.first, shape.tokens, rotary, casts, multiply_rows<T>);
+    for (std::size_t r = 0; r < k.rows; ++r) {
+        const std::size_t to = r / shape.tokens * shape.context + shape.first + r % shape.tokens;
+        std::ranges::copy(k_cast_->row(r), cache.rows.k.row(to).begin());
+        std::ranges::copy(v_cast_->row(r), cache.rows.v.row(to).begin());
+    }
+    cached_probabilities(*q_cast_, cache.rows.k, shape, p);
+    cached_output(casts.operand(plus(ids_.attention, 3), Along::cols, p), cache.rows.v, shape, out.x);
+    casts.round_output(out.x);
+    out.forward(casts, out.w, y_, multiply_rows<T>);
+}
+
+template <class T>
+void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
+    project(0, attention_.context, rotary, casts, multiply_nt<T>);
     attention_probabilities(*q_cast_, *k_cast_, attention_, p);
     p_cast_ = &casts.operand(plus(ids_.attention, 3), Along::cols, p);
     attention_output(*p_cast_, *v_cast_, attention_, out.x);
     casts.round_output(out.x);
-    out.forward(casts, y_);
+    out.forward(casts, out.w, y_);
 }
 
 template <class T>
-void Block<T>::feed_forward(GemmCasts<T>& casts) {
+void Block<T>::feed_forward(GemmCasts<T>& casts, Product<T> product) {
     smooth_ = casts.swiglu() == SwigluForm::smooth;
-    gate_up.forward(casts, gates_);
+    gate_up.forward(casts, gate_up.w, gates_, product);
     gated_activation(activation_of(casts.swiglu()), gates_, a_);
     casts.round_output(a_);
     if (!smooth_) {
         down.x = a_;
-        down.forward(casts, y_);
+        down.forward(casts, down.w, y_, product);
         return;
     }
     channel_scales(a_, scales_);
     scale_columns(a_, scales_, down.x);
     unscale_columns(down.w, scales_, scaled_w_);
-    down.forward(casts, scaled_w_, y_);
+    down.forward(casts, scaled_w_, y_, product);
 }
 
 template <class T>

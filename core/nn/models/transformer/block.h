@@ -7,6 +7,7 @@
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/ops/attention.h"
 #include "core/nn/ops/rope.h"
+#include "core/nn/tokens/kv_state.h"
 
 namespace fp8lab {
 
@@ -29,6 +30,13 @@ class Block {
 
     // x (tokens, d), the residual stream, in place; `sequences` of the batch, tokens / context.
     void forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
+    // The same for the tokens behind those of the cache, `context` of a sequence at most and `first` of them there: their
+    // keys and values are added to it. x (sequences * tokens, d).
+    struct Cache {
+        typename KvState<T>::Block& rows;
+        std::size_t sequences, context, first;
+    };
+    void decode(Matrix<T>& x, const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
     // dx, the gradient of the stream, in place; fills the gradients of the parameters.
     void backward(Matrix<T>& dx, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
 
@@ -38,8 +46,12 @@ class Block {
 
   private:
     void attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
+    void attend_cached(const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
+    // q, k and v of tokens that begin at a position, and their casts.
+    void project(std::size_t first, std::size_t tokens, const RotaryTable<T>& rotary, GemmCasts<T>& casts,
+                 Product<T> product);
     void attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts);
-    void feed_forward(GemmCasts<T>& casts);
+    void feed_forward(GemmCasts<T>& casts, Product<T> product);
     void feed_forward_backward(GemmCasts<T>& casts);
 
     TransformerShape shape_;

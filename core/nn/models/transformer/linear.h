@@ -6,6 +6,10 @@
 
 namespace fp8lab {
 
+// a (M, K), b (N, K) -> a b^T: multiply_nt(), or multiply_rows() of a pass with a cache.
+template <class T>
+using Product = void (*)(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& out);
+
 template <class T>
 struct Linear {
     TensorId x_id, w_id, dy_id;
@@ -19,12 +23,12 @@ struct Linear {
           w_id{static_cast<std::uint16_t>(first.index + 1)},
           dy_id{static_cast<std::uint16_t>(first.index + 2)} {}
 
-    void forward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& y) {
+    void forward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& y,
+                 Product<T> product = multiply_nt<T>) {
         const Matrix<T>& input = casts.operand(x_id, Along::cols, x);  // first: GemmCasts::operand()
-        multiply_nt(input, casts.operand(w_id, Along::cols, weights), y);
+        product(input, casts.operand(w_id, Along::cols, weights), y);
         casts.round_output(y);
     }
-    void forward(GemmCasts<T>& casts, Matrix<T>& y) { forward(casts, w, y); }
     void backward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& dx) {
         multiply_nn(casts.operand(dy_id, Along::cols, dy), casts.operand(w_id, Along::rows, weights), dx);
         casts.round_output(dx);

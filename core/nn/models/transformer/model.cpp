@@ -1,5 +1,7 @@
 #include "core/nn/models/transformer/model.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <type_traits>
@@ -9,6 +11,7 @@
 #include "core/nn/models/transformer/block.h"
 #include "core/nn/ops/embedding.h"
 #include "core/nn/ops/rms_norm.h"
+#include "core/nn/ops/row_products.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab {
@@ -43,6 +46,7 @@ class Transformer final : public Model<T> {
     std::span<const T> values(TensorId id) const override { return tensors_[id.index]->values; }
     void initialise(std::uint64_t seed) override;
     const Matrix<T>& forward(const Batch& batch, GemmCasts<T>& casts) override;
+    const Matrix<T>& decode(const Batch& batch, GemmCasts<T>& casts, KvState<T>& state) override;
     void backward(const Matrix<T>& dy, GemmCasts<T>& casts) override;
     void align_channel(int token) override;
     void after_update() override;
@@ -50,6 +54,8 @@ class Transformer final : public Model<T> {
   private:
     void list_parameters();
     void list_tensors();
+    void embed(const TokenBatch& batch, GemmCasts<T>& casts);
+    const Matrix<T>& logits(GemmCasts<T>& casts, Product<T> product);
     Matrix<T>& head_weights() { return shape_.tied ? embedding_ : head_.w; }
 
     TransformerShape shape_;
@@ -131,14 +137,45 @@ void Transformer<T>::initialise(std::uint64_t seed) {
 template <class T>
 const Matrix<T>& Transformer<T>::forward(const Batch& batch, GemmCasts<T>& casts) {
     batch_ = std::get<TokenBatch>(batch);
-    gather(embedding_, batch_.tokens, x_);
-    if (batch_.factor != 1)
-        for (T& value : x_.values) value *= static_cast<T>(batch_.factor);
-    casts.round_output(x_);
+    embed(batch_, casts);
     for (Block<T>& block : blocks_) block.forward(x_, batch_.sequences, rotary_, casts);
+    return logits(casts, multiply_nt<T>);
+}
+
+template <class T>
+const Matrix<T>& Transformer<T>::decode(const Batch& batch, GemmCasts<T>& casts, KvState<T>& state) {
+    const TokenBatch& tokens = std::get<TokenBatch>(batch);
+    if (state.blocks.empty()) {
+        const Matrix<T> rows(tokens.sequences * shape_.context, shape_.key_cols());
+        state = {0, tokens.sequences, shape_.context, {shape_.blocks, {rows, rows}}};
+    }
+    if (tokens.sequences != state.sequences || state.context != shape_.context ||
+        state.blocks.size() != shape_.blocks || state.blocks.front().k.cols != shape_.key_cols())
+        throw usage_error("cache", "is of another model or of another number of sequences");
+    if (state.length + tokens.context > shape_.context)
+        throw usage_error("cache", fmt::format("has {} of {} tokens: {} more are too many", state.length,
+                                               shape_.context, tokens.context));
+    embed(tokens, casts);
+    for (std::size_t b = 0; b < blocks_.size(); ++b)
+        blocks_[b].decode(x_, {state.blocks[b], state.sequences, state.context, state.length}, rotary_,
+                          casts);
+    state.length += tokens.context;
+    return logits(casts, multiply_rows<T>);
+}
+
+template <class T>
+void Transformer<T>::embed(const TokenBatch& batch, GemmCasts<T>& casts) {
+    gather(embedding_, batch.tokens, x_);
+    if (batch.factor != 1)
+        for (T& value : x_.values) value *= static_cast<T>(batch.factor);
+    casts.round_output(x_);
+}
+
+template <class T>
+const Matrix<T>& Transformer<T>::logits(GemmCasts<T>& casts, Product<T> product) {
     rms_norm(x_, norm_.g, kRmsEpsilon, norm_.normalised, norm_.inverse_rms, head_.x);
     casts.round_output(head_.x);
-    head_.forward(casts, head_weights(), logits_);
+    head_.forward(casts, head_weights(), logits_, product);
     return logits_;
 }
 

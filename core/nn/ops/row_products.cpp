@@ -1,0 +1,121 @@
+// Compiled for every vector target of the machine family (this file is included again by foreach_target.h).
+#include "core/nn/ops/row_products.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/nn/ops/loops.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/nn/ops/row_products.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace fp8lab::HWY_NAMESPACE {
+
+typedef float Sixteen __attribute__((vector_size(kLanes * sizeof(float))));
+
+// The dot products of one vector with `together` others, so that many chains of sums run beside each other.
+template <std::size_t together>
+HWY_INLINE void sum_lanes(const float* a, const float* rows, std::size_t stride, std::size_t n,
+                          Sixteen (&sums)[together]) {
+    Sixteen x, y;
+    const std::size_t whole = n - n % kLanes, rest = (n - whole) * sizeof(float);
+    for (std::size_t k = 0; k < whole; k += kLanes) {
+        std::memcpy(&x, a + k, sizeof x);
+        for (std::size_t i = 0; i < together; ++i) {
+            std::memcpy(&y, rows + i * stride + k, sizeof y);
+            sums[i] += x * y;
+        }
+    }
+    if (rest == 0) return;
+    x = Sixteen{}, y = Sixteen{};
+    std::memcpy(&x, a + whole, rest);
+    for (std::size_t i = 0; i < together; ++i) {
+        std::memcpy(&y, rows + i * stride + whole, rest);
+        sums[i] += x * y;
+    }
+}
+
+HWY_INLINE void dot_one(const float* a, const float* row, std::size_t n, float* out) {
+    Sixteen sums[1] = {};
+    sum_lanes(a, row, 0, n, sums);
+    float lanes[kLanes];
+    std::memcpy(lanes, sums, sizeof lanes);
+    for (std::size_t half = kLanes / 2; half > 0; half /= 2)
+        for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    *out = lanes[0];
+}
+
+// As dot_one(), of four rows, where there are vectors of four.
+HWY_INLINE void dot_four(const float* a, const float* rows, std::size_t stride, std::size_t n, float* out) {
+#if HWY_TARGET == HWY_SCALAR
+    for (std::size_t i = 0; i < 4; ++i) dot_one(a, rows + i * stride, n, out + i);
+#else
+    namespace hn = hwy::HWY_NAMESPACE;
+    Sixteen sums[4] = {};
+    sum_lanes(a, rows, stride, n, sums);
+    const hn::FixedTag<float, 4> four;
+    alignas(sizeof(Sixteen)) float lanes[4][kLanes];
+    std::memcpy(lanes, sums, sizeof lanes);
+    const auto folded = [&](std::size_t i) {
+        const auto part = [&](std::size_t at) { return hn::Load(four, lanes[i] + at); };
+        return hn::Add(hn::Add(part(0), part(8)), hn::Add(part(4), part(12)));
+    };
+    const auto v0 = folded(0), v1 = folded(1), v2 = folded(2), v3 = folded(3);
+    // v0[0] + v0[2], v1[0] + v1[2], v0[1] + v0[3], v1[1] + v1[3]; likewise of v2 and v3.
+    const auto low = hn::Add(hn::InterleaveLower(four, v0, v1), hn::InterleaveUpper(four, v0, v1));
+    const auto high = hn::Add(hn::InterleaveLower(four, v2, v3), hn::InterleaveUpper(four, v2, v3));
+    hn::StoreU(hn::Add(hn::ConcatLowerLower(four, high, low), hn::ConcatUpperUpper(four, high, low)), four,
+               out);
+#endif
+}
+
+void dot_rows_float(const float* a, const float* rows, std::size_t stride, std::size_t n, std::size_t count,
+                    float* out) {
+    std::size_t i = 0;
+    for (; i + 4 <= count; i += 4) dot_four(a, rows + i * stride, stride, n, out + i);
+    for (; i < count; ++i) dot_one(a, rows + i * stride, n, out + i);
+}
+
+}  // namespace fp8lab::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace fp8lab {
+
+HWY_EXPORT(dot_rows_float);
+
+void dot_rows(const float* a, const float* rows, std::size_t stride, std::size_t n, std::size_t count,
+              float* out) {
+    HWY_DYNAMIC_DISPATCH(dot_rows_float)(a, rows, stride, n, count, out);
+}
+
+void dot_rows(const double* a, const double* rows, std::size_t stride, std::size_t n, std::size_t count,
+              double* out) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = dot(a, rows + i * stride, n);
+}
+
+template <class T>
+void multiply_rows(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& out) {
+    constexpr std::size_t kWork = 500'000;  // multiply-adds: less is not worth waking a thread
+    constexpr std::size_t kAtOnce = 16;     // rows of b that stay in the cache while those of a pass
+    out.resize(a.rows, b.rows);
+    const std::size_t work = std::max<std::size_t>(a.rows * a.cols, 1);
+    const std::size_t grain = (kWork / work + kAtOnce) / kAtOnce * kAtOnce;
+    parallel_for(b.rows, grain, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t first = begin; first < end; first += kAtOnce) {
+            const std::size_t count = std::min(kAtOnce, end - first);
+            for (std::size_t r = 0; r < a.rows; ++r)
+                dot_rows(a.row(r).data(), b.values.data() + first * b.cols, b.cols, a.cols, count,
+                         out.row(r).data() + first);
+        }
+    });
+}
+
+template void multiply_rows(const Matrix<float>&, const Matrix<float>&, Matrix<float>&);
+template void multiply_rows(const Matrix<double>&, const Matrix<double>&, Matrix<double>&);
+
+}  // namespace fp8lab
+#endif  // HWY_ONCE
