@@ -26,7 +26,7 @@ const PaperPoint& at(const PaperCurve& curve, int gpus) {
 void GpusView::draw_paper(Context& c, const std::string& title, Rect area) {
     ui::region(c, "paper", area);
     const float under = ui::heading(c, title, {area.x0, area.y0, area.x1 - c.px(280), area.y1});
-    const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(28)), area.x1, area.y1};
+    const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(32)), area.x1, area.y1};
     const Paper& paper = *lab_->paper;
     if (paper.curves.empty()) return;
     constexpr int kHere = 1024;
@@ -39,7 +39,7 @@ void GpusView::draw_paper(Context& c, const std::string& title, Rect area) {
     const auto x_of = [&](std::size_t i) { return area.x0 + kColumns.at(i) * area.width(); };
     for (std::size_t i = 0; i < heads.size(); ++i)
         ui::head(c, {x_of(i), rest.y0 + c.px(10)}, heads.at(i), terms.at(i));
-    const float pitch = std::clamp((rest.height() - c.px(22 + 40)) / 4, c.px(20), c.px(30));
+    const float pitch = std::clamp((rest.height() - c.px(22 + 40)) / 4, c.px(20), c.px(38));
     float y = rest.y0 + c.px(22);
     for (const PaperCurve& curve : paper.curves) {
         const float middle = y + pitch / 2;

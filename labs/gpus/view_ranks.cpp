@@ -57,7 +57,7 @@ void draw_cell(Context& c, Rect area, const Column& column, float y, const std::
 
 float row_height(const Context& c, Rect area, std::size_t rows) {
     const float left = area.height() - c.px(26 + 22);
-    return std::clamp(left / static_cast<float>(std::max<std::size_t>(rows, 1)), c.px(22), c.px(32));
+    return std::clamp(left / static_cast<float>(std::max<std::size_t>(rows, 1)), c.px(22), c.px(40));
 }
 
 // A distance as a bar, and a line where E4M3 alone is (0: none).
@@ -80,7 +80,7 @@ void GpusView::draw_ranks(Context& c, const std::string& title, Rect area) {
     const Outcome& o = lab_->outcome;
     const float under = ui::heading(c, title, {area.x0, area.y0, area.x1 - c.px(280), area.y1});
     ui::probe(c, "gpus.ranks_title", {area.x0, area.y0, area.x1, under}, {}, title);
-    const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(28)), area.x1, area.y1};
+    const Rect rest{area.x0, std::max(under + c.px(4), area.y0 + c.px(32)), area.x1, area.y1};
     if (!lab_->problem.empty()) {
         ui::paragraph(c, lab_->problem, rest);
         return;
