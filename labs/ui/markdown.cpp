@@ -183,6 +183,22 @@ void draw_link(Context& context, const Run& run, Rect area, Role role, Font font
     fill_rect(context, {middle, y, area.x1, y + hairline(context)}, ink);
 }
 
+// The first word of what is left of a run; a link is one word.
+std::string_view first_word(const Run& run, std::string_view rest) {
+    return run.link.empty() ? rest.substr(0, rest.find_first_of(" \n")) : rest;
+}
+
+// The width of what stands at the end of run `i` without a space between them: a comma after a link.
+float attached_width(const Context& context, const Inline& runs, std::size_t i, bool bold) {
+    float width = 0;
+    for (++i; i < runs.size(); ++i) {
+        const std::string_view text = runs[i].text, word = first_word(runs[i], text);
+        width += text_width(context, word, font_of(runs[i], bold));
+        if (word.size() < text.size()) break;
+    }
+    return width;
+}
+
 // Sets runs of different faces in lines of `width`, word by word; a link is one word. Returns the height
 // used, in px.
 float flow(Context& context, const Inline& runs, Point at, float width, float pitch, Role role, bool bold,
@@ -190,7 +206,8 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
     float x = at.x;
     float y = at.y;
     bool space_before = false;
-    for (const Run& run : runs) {
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+        const Run& run = runs[i];
         const Font font = font_of(run, bold);
         std::string_view rest = run.text;
         while (!rest.empty()) {
@@ -200,10 +217,11 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
                 continue;
             }
             const bool link = !run.link.empty();
-            const auto word = link ? rest : rest.substr(0, rest.find_first_of(" \n"));
+            const auto word = first_word(run, rest);
             const float space = space_before && x > at.x ? text_width(context, " ", {Face::sans, 15}) : 0;
             const float word_width = text_width(context, word, font);
-            if (x > at.x && space_before && x + space + word_width > at.x + width) {
+            const float attached = word.size() == rest.size() ? attached_width(context, runs, i, bold) : 0;
+            if (x > at.x && space_before && x + space + word_width + attached > at.x + width) {
                 x = at.x;
                 y += pitch;
             } else {

@@ -3,6 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/environment.h"
+#include "core/files/files.h"
 #include "tests/gui/gui.h"
 
 using namespace fp8lab;
@@ -63,5 +68,28 @@ TEST_CASE("a link is not broken between its words, and stays in the column") {
         CHECK(item.rect.width() > 60);
         CHECK(item.rect.x1 <= 24 + 312);
         CHECK_FALSE(gui.context.probes.items.contains("term.1"));
+    }
+}
+
+TEST_CASE("in every lesson punctuation stands at the word before it, a link or not") {
+    for (const auto& entry : std::filesystem::directory_iterator(asset("text"))) {
+        if (entry.path().extension() != ".md") continue;
+        const std::string text = read_text(entry.path());
+        for (const float scale : {1.0F, 1.25F, 2.0F}) {
+            CAPTURE(entry.path().filename().string());
+            CAPTURE(scale);
+            Gui gui({360 * scale, 800 * scale}, Theme::light, scale);
+            gui.frame([&](ui::Context& c) { ui::markdown(c, text); });
+            const auto& words = gui.context.probes.texts;
+            int found = 0;
+            for (std::size_t i = 1; i < words.size(); ++i) {
+                if (words[i].words.find_first_not_of(",.;:)?") != std::string::npos) continue;
+                ++found;
+                CAPTURE(words[i - 1].words + words[i].words);
+                CHECK(std::fabs(words[i].rect.x0 - words[i - 1].rect.x1) <= 1.5F);
+                CHECK(words[i].rect.x1 <= (24 + 312) * scale + 0.5F);
+            }
+            CHECK(found > 0);
+        }
     }
 }
