@@ -185,7 +185,7 @@ void draw_link(Context& context, const Run& run, Rect area, Role role, Font font
 
 // The first word of what is left of a run; a link is one word.
 std::string_view first_word(const Run& run, std::string_view rest) {
-    return run.link.empty() ? rest.substr(0, rest.find_first_of(" \n")) : rest;
+    return run.link.empty() ? rest.substr(0, word_end(rest)) : rest;
 }
 
 // The width of what stands at the end of run `i` without a space between them: a comma after a link.

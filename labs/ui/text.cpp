@@ -68,6 +68,13 @@ float text_width(const Context& context, std::string_view text, Font font) {
     return width;
 }
 
+std::size_t word_end(std::string_view text, std::size_t from) {
+    std::size_t end = std::min(text.find_first_of(" \n", from), text.size());
+    while (end > from && text.substr(end).starts_with(" %"))
+        end = std::min(text.find_first_of(" \n", end + 1), text.size());
+    return end;
+}
+
 void text_at(Context& context, Point top_left_px, std::string_view text, Color color, Font font,
              Anchor anchor) {
     float x = top_left_px.x;
@@ -131,14 +138,14 @@ std::size_t part_that_fits(const Context& context, std::string_view word, Font f
 void wrap_line(const Context& context, std::string_view text, Font font, float width_px,
                std::vector<std::string_view>& lines) {
     while (!text.empty()) {
-        std::size_t end = std::min(text.find(' '), text.size());
+        std::size_t end = word_end(text);
         if (const auto part = part_that_fits(context, text.substr(0, end), font, width_px); part < end) {
             lines.push_back(text.substr(0, part));
             text.remove_prefix(part);
             continue;
         }
         while (end < text.size()) {  // one word more, as long as it fits
-            const auto next = std::min(text.find(' ', end + 1), text.size());
+            const auto next = word_end(text, end + 1);
             if (text_width(context, text.substr(0, next), font) > width_px) break;
             end = next;
         }

@@ -41,6 +41,8 @@ void text_at(Context&, Point top_left_px, std::string_view text, Color color, Fo
 void text_mid(Context&, Point middle_px, std::string_view text, Color color, Font font,
               Anchor anchor = Anchor::left);
 float text_width(const Context&, std::string_view text, Font font);
+// The end of the word that begins at `from`: the next space or line end, but not that before a %.
+std::size_t word_end(std::string_view text, std::size_t from = 0);
 float line_height(float size);  // logical: 20 at 13, 22 at 15
 // Broken at line ends and spaces; a word that is wider than a line after an underscore, or where the line ends.
 std::vector<std::string_view> wrap_lines(const Context&, std::string_view text, Font font, float width_px);

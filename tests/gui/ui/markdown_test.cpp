@@ -6,8 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/base/environment.h"
 #include "core/files/files.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/widgets.h"
 #include "tests/gui/gui.h"
 
 using namespace fp8lab;
@@ -69,6 +70,25 @@ TEST_CASE("a link is not broken between its words, and stays in the column") {
         CHECK(item.rect.x1 <= 24 + 312);
         CHECK_FALSE(gui.context.probes.items.contains("term.1"));
     }
+}
+
+TEST_CASE("no line breaks between a number and its %") {
+    CHECK(ui::word_end("44 % of it") == 4);
+    CHECK(ui::word_end("44 % of it", 5) == 7);
+    CHECK(ui::word_end("of 44 %.") == 2);
+    CHECK(ui::word_end("44 %.") == 5);
+    CHECK(ui::word_end(" %") == 0);
+    CHECK(ui::word_end("") == 0);
+    CHECK(ui::word_end("a\n% b") == 1);
+    Gui gui;
+    gui.frame([](ui::Context& c) {
+        const std::string_view text = "between 19 and 26 % off";
+        for (float width = 60; width < 200; width += 1)
+            for (const std::string_view line : ui::wrap_lines(c, text, kSans13, width)) {
+                CAPTURE(width);
+                CHECK_FALSE(line.starts_with("%"));
+            }
+    });
 }
 
 TEST_CASE("in every lesson punctuation stands at the word before it, a link or not") {
