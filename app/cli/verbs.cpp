@@ -20,6 +20,8 @@ void add_watch(CLI::App& app, Globals& globals);
 void add_train(CLI::App& app, Globals& globals);
 void add_generate(CLI::App& app, Globals& globals);
 void add_infer(CLI::App& app, Globals& globals);
+void add_draft(CLI::App& app, Globals& globals);
+void add_mismatch(CLI::App& app, Globals& globals);
 void add_bench(CLI::App& app, Globals& globals);
 void add_run(CLI::App& app, Globals& globals);
 void add_memory(CLI::App& app, Globals& globals);
@@ -31,10 +33,10 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,   add_list,     add_formats, add_codes,      add_cast,     add_decode,
-        add_quantize, add_inspect,  add_convert, add_verify,     add_simulate, add_watch,
-        add_train,    add_generate, add_infer,   add_bench,      add_run,      add_memory,
-        add_plan,     add_check,    add_report,  add_screenshot, add_validate,
+        add_doctor,  add_list,    add_formats,    add_codes,    add_cast,  add_decode, add_quantize,
+        add_inspect, add_convert, add_verify,     add_simulate, add_watch, add_train,  add_generate,
+        add_infer,   add_draft,   add_mismatch,   add_bench,    add_run,   add_memory, add_plan,
+        add_check,   add_report,  add_screenshot, add_validate,
     };
     return kVerbs;
 }

@@ -41,6 +41,19 @@ std::vector<double> attention(const Matrix<float>& q, const Matrix<float>& k, co
     return out;
 }
 
+double row_bits(const LowFormat& format, std::size_t values) {
+    constexpr double kFp32 = 32, kEight = 8;  // of a scale: E8M0 and E4M3 have 8
+    const auto n = static_cast<double>(values);
+    if (format.groups) return n * format.groups->bits_per_element(values);
+    const CastPlan& plan = format.activations;
+    double scale = 0;
+    if (plan.granularity == Granularity::block32 || plan.granularity == Granularity::block16) scale = kEight;
+    if (plan.granularity == Granularity::block128 || plan.granularity == Granularity::row) scale = kFp32;
+    const bool blocks = scale > 0 && plan.granularity != Granularity::row;
+    const double scales = blocks ? static_cast<double>(block_grid(plan, 1, values, Along::cols).count()) : 1;
+    return static_cast<double>(width_bits(*plan.format)) * n + scale * scales;
+}
+
 double relative_pct(const std::vector<double>& o, const std::vector<double>& reference) {
     double error = 0, size = 0;
     for (std::size_t i = 0; i < o.size(); ++i) {
@@ -53,13 +66,10 @@ double relative_pct(const std::vector<double>& o, const std::vector<double>& ref
 }  // namespace
 
 double kv_bytes_per_token(const KvShape& shape, const LowFormat& format) {
-    const CastPlan& plan = format.activations;
-    const auto head = static_cast<std::size_t>(shape.head_dim);
-    double scale_bits = 0;  // E8M0 or E4M3, one per block
-    if (plan.granularity == Granularity::block32 || plan.granularity == Granularity::block16)
-        scale_bits = 8 * static_cast<double>(block_grid(plan, 1, head, Along::cols).count());
-    const double row_bits = static_cast<double>(width_bits(*plan.format)) * shape.head_dim + scale_bits;
-    return 2.0 * shape.layers * shape.heads * row_bits / 8;
+    const bool latent = shape.latent > 0;
+    const double rows = latent ? 1 : 2.0 * shape.heads;
+    return rows * shape.layers *
+           row_bits(format, static_cast<std::size_t>(latent ? shape.latent : shape.head_dim)) / 8;
 }
 
 double kv_tokens(double bytes, double bytes_per_token) { return std::floor(bytes / bytes_per_token); }

@@ -9,9 +9,12 @@ namespace fp8lab {
 
 struct KvShape {
     int layers = 32, heads = 8, head_dim = 128;  // heads: those that K and V have
+    // Of latent attention (MLA: DeepSeek-V2, arXiv 2405.04434, section 2.1): the values that a token has in a layer instead
+    // of K and V, 512 + 64 in DeepSeek-V3. 0: K and V.
+    int latent = 0;
 };
-// 2 (K and V) x layers x heads x head_dim x bits / 8. Bits per value with its share of the block scales; of a row of
-// head_dim values the tensor's scale is not counted.
+// 2 (K and V) x layers x heads x head_dim x bits / 8; layers x latent x bits / 8. Bits per value with its share of the
+// scales of blocks, groups and rows, of which head_dim or the latent values are one; a scale per tensor is not counted.
 double kv_bytes_per_token(const KvShape& shape, const LowFormat& format);
 
 // The number of whole tokens that fit.

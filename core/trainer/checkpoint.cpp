@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <ranges>
 
 #include "core/base/error.h"
 #include "core/files/files.h"
@@ -34,11 +35,21 @@ const std::vector<std::size_t>& shape_of_weight(const ModelPlan& plan, TensorId 
 
 constexpr std::size_t kLongestHistory = 4096;  // of a recipe
 
+// "blocks.1.qkv.weight" of "1.qkv.w", "adam.m.norm.weight" of "m.norm": a tensor of a transformer by the name that
+// published models have for it.
+std::string published_name(std::string name) {
+    std::string out;
+    if (name.starts_with("m.") || name.starts_with("v.")) out = "adam." + name.substr(0, 2), name.erase(0, 2);
+    if (!name.empty() && name.front() >= '0' && name.front() <= '9') out += "blocks.";
+    if (name.ends_with(".w")) name.resize(name.size() - 2);
+    return out + name + ".weight";
+}
+
 // Reads what it is asked for and names what does not fit, before it reads it.
 class Source {
   public:
-    Source(const RandomFile& file, const SafeTensorsIndex& index)
-        : file_(file), index_(index), where_(file.where()) {
+    Source(const RandomFile& file, const SafeTensorsIndex& index, bool published)
+        : file_(file), index_(index), where_(file.where()), published_(published) {
         for (const auto& [name, info] : index.tensors) {
             require_float(info, where_);
             if (is_code_dtype(info.dtype))
@@ -49,7 +60,7 @@ class Source {
     }
 
     const SafeTensorInfo* find(const std::string& name) const {
-        const auto hit = index_.tensors.find(name);
+        const auto hit = index_.tensors.find(published_ ? published_name(name) : name);
         return hit == index_.tensors.end() ? nullptr : &hit->second;
     }
     void read(const std::string& name, const std::vector<std::size_t>& shape,
@@ -112,6 +123,7 @@ class Source {
     const RandomFile& file_;
     const SafeTensorsIndex& index_;
     const std::string where_;
+    const bool published_;  // its tensors have published_name()
 };
 
 std::string known_recipe(const std::string& text, const std::string& where) {
@@ -146,31 +158,30 @@ struct Metadata {
     int step = 0;
     std::string recipe, command_line;  // empty: not said
     std::optional<std::uint64_t> seed;
+    bool published = false;
 };
 
 // A format or a name that this version does not know may change what the tensors mean: it is refused.
 Metadata metadata_of(const std::map<std::string, std::string>& texts, const std::string& where) {
     constexpr std::array<std::string_view, 4> kKnown = {"format", "step", "recipe", "command_line"};
+    constexpr std::array<std::string_view, 3> kSample = {"command_line", "loss", "step"};
+    const bool sample = std::ranges::equal(std::views::keys(texts), kSample);
     const auto text_of = [&](const char* name) {
         const auto found = texts.find(name);
         return found == texts.end() ? std::string() : found->second;
     };
     const std::string format = text_of("format");
-    if (format.empty()) {  // the models that ship for the Workbench say how they were trained
-        const std::string line = text_of("command_line");
-        throw input_error(where, "no checkpoint of this program: the metadata have no 'format'" +
-                                     (line.empty() ? ""
-                                                   : "; one of the same model is made by: fp8lab train " +
-                                                         line + " --save DIR"));
-    }
-    if (format != kFormat)
+    if (format.empty() && !sample)
+        throw input_error(where, "no checkpoint of this program: the metadata have no 'format'");
+    if (!sample && format != kFormat)
         throw input_error(where,
                           fmt::format("has format '{}'; this version reads {}", quote_from(format), kFormat));
     for (const auto& [name, text] : texts)
-        if (std::ranges::find(kKnown, name) == kKnown.end())
+        if (!sample && std::ranges::find(kKnown, name) == kKnown.end())
             throw input_error(where, fmt::format("metadata '{}' is not known here; known: {}",
                                                  quote_from(name), fmt::join(kKnown, ", ")));
     Metadata out;
+    out.published = sample;
     const std::string step = text_of("step");
     const char* end = step.data() + step.size();
     const auto [read_to, failure] = std::from_chars(step.data(), end, out.step);
@@ -264,8 +275,8 @@ struct ReadArm {
 ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
     const RandomFile file(path);
     const SafeTensorsIndex index = index_safetensors(file);
-    const Source source(file, index);
     Metadata said = metadata_of(index.metadata, file.where());
+    const Source source(file, index, said.published);
     ArmCheckpoint arm;
     arm.recipe = std::move(said.recipe);
     arm.command_line = std::move(said.command_line);

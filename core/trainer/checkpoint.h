@@ -6,6 +6,9 @@
 // key without GEMM fills both), storage_scale.w1 (master=none), cast.w1.fprop cast.w1.dgrad (what GEMMs read with WeightCache::stale), loss_scale (3: the scale, steps since it changed, steps skipped). Of several ranks each has delayed scales of its own: rank0/scale.x1, ...;
 // a rank without takes those without a rank, or those of rank 0, so that any number of ranks can resume. Metadata: format "fp8lab-checkpoint-1",
 // step (steps done, an integer), recipe, command_line; the last two may be missing.
+//
+// The samples of the Workbench (assets/models/transformer-600.safetensors) are read too: they have the names of published
+// models, "blocks.1.qkv.weight" for 1.qkv.w and "adam.m.norm.weight" for m.norm, and the metadata command_line, loss, step.
 #pragma once
 
 #include <filesystem>

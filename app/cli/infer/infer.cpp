@@ -10,6 +10,7 @@
 #include <ranges>
 
 #include "app/cli/infer/infer_job.h"
+#include "app/cli/infer/infer_kv.h"
 #include "app/cli/infer/infer_report.h"
 #include "app/cli/infer/infer_tokens.h"
 #include "app/cli/option_values.h"
@@ -201,7 +202,11 @@ void add_infer(CLI::App& app, Globals&) {
         return option->get_name().starts_with("--") && option != json && option->get_name() != "--help";
     });
     add_infer_tokens(*verb, *options, of_layers);
-    verb->callback([options, weights] {
+    const auto kv = std::make_shared<InferKvOptions>();
+    add_infer_kv(*verb, *kv, of_layers);
+    verb->get_option("--kv")->excludes(verb->get_option("--mixed-tokens"));
+    verb->callback([options, kv, weights] {
+        if (!kv->scheme.empty()) return infer_kv(*kv, options->file, options->json);
         if (!options->mixed_tokens.empty()) return infer_tokens(*options);
         if (weights->count() == 0) throw usage_error("infer", "--weights is required");
         infer(*options);

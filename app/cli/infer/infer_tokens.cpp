@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/infer/infer_report.h"
-#include "app/cli/train/train_options.h"
+#include "app/cli/infer/saved_tokens.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -34,29 +34,9 @@ Pair pair_of(const std::string& text) {
     return {&find(parts[0]), &find(parts[1])};
 }
 
-struct Saved {
-    TrainSpec spec;
-    ArmCheckpoint checkpoint;
-};
-Saved read_tokens(const std::string& file) {
-    const auto metadata = index_safetensors(RandomFile(file)).metadata;
-    const auto line = metadata.find("command_line");
-    const std::string command = line == metadata.end() ? "" : line->second,
-                      model = option_in(command, "--model");
-    if (model.empty() || model == "mlp")
-        throw usage_error("--mixed-tokens", "is for models of tokens: " + file + " is none");
-    Saved out{parse_command_line(command, file), {}};
-    out.spec.arms.resize(1);
-    out.checkpoint = load_checkpoints(file, out.spec).arms.front();
-    return out;
-}
-
-std::shared_ptr<TokenModel> model_of(const Saved& saved, int batches) {
-    return std::make_shared<TokenModel>(saved.spec, saved.checkpoint, batches);
-}
-
-nlohmann::json layers_json(const Saved& saved, const Pair& formats, double share, ProgressLine& progress) {
-    TokenMix mix(model_of(saved, kLayerBatches), *formats.high, *formats.low);
+nlohmann::json layers_json(const SavedTokens& saved, const Pair& formats, double share,
+                           ProgressLine& progress) {
+    TokenMix mix(saved.model(kLayerBatches), *formats.high, *formats.low);
     const std::vector<double> subsets = mix.layer_subsets([&](std::size_t done, std::size_t of) {
         if (progress.due()) progress.at(fmt::format("infer: {} of {} subsets of layers", done, of));
     });
@@ -124,8 +104,8 @@ void infer_tokens(const InferOptions& options) {
     ProgressLine progress;
     const AskBetween ask(progress.asker());
     progress.at("infer: reading " + options.file);
-    const Saved saved = read_tokens(options.file);
-    const auto model = model_of(saved, TokenModel::kTestBatches);
+    const SavedTokens saved = read_tokens(options.file, "--mixed-tokens");
+    const auto model = saved.model();
     progress.at("infer: the reference in BF16");
     TokenMix mix(model, *formats.high, *formats.low);
     if (options.by_layer && mix.linears().size() > TokenMix::kMostLinears)
