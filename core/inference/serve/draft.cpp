@@ -52,7 +52,8 @@ Texts write_texts(Engine& target, Engine& draft, const DraftSettings& settings, 
 
 }  // namespace
 
-Verified verify(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p, Rng& rng) {
+DraftVerdict verify(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p,
+                    Rng& rng) {
     for (std::size_t i = 0; i < proposed.size(); ++i) {
         const auto token = static_cast<std::size_t>(proposed[i]);
         if (rng.uniform() * q.row(i)[token] < p.row(i)[token]) continue;

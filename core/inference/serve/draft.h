@@ -14,13 +14,14 @@
 
 namespace fp8lab {
 
-struct Verified {
+struct DraftVerdict {
     std::size_t accepted = 0;  // of the proposed tokens
     int next = 0;              // the token behind them
 };
 // q (proposed, vocabulary): of which proposed[i] was drawn; p (proposed + 1, vocabulary). Reads one number of the stream
 // per token that is tried, and one for the next.
-Verified verify(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p, Rng& rng);
+DraftVerdict verify(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p,
+                    Rng& rng);
 
 struct DraftSettings {
     double temperature = 1;  // of both

@@ -35,6 +35,9 @@ constexpr InputCall kInputs[] = {
     {.call = "train --steps 2 --recipe bf16 --task digits --resume INPUT", .takes_folders = true},
     {.call = "generate --resume INPUT", .takes_folders = true},
     {.call = "infer INPUT --weights e4m3"},
+    {.call = "infer INPUT --kv one"},
+    {.call = "draft INPUT --draft nvfp4"},
+    {.call = "mismatch INPUT --rollout nvfp4"},
     {.call = "infer SCRATCH/mlp.safetensors --weights e4m3 --data npy:INPUT,SCRATCH/values.npy"},
     {.call = "infer SCRATCH/mlp.safetensors --weights e4m3 --data npy:SCRATCH/digits.npy,SCRATCH/labels.npy "
              "--train npy:INPUT,SCRATCH/labels.npy"},

@@ -25,6 +25,8 @@ std::set<std::string> integers_of(const std::string& help) {
 std::string call_of(const std::string& verb) {
     if (verb == "generate") return "generate --resume x ";
     if (verb == "infer") return "infer x --weights e4m3 --calibrate 1 ";
+    if (verb == "draft") return "draft x --draft nvfp4 ";
+    if (verb == "mismatch") return "mismatch x --rollout nvfp4 ";
     if (verb == "bench") return "bench step ";
     if (verb == "run") return "run L8 ";
     if (verb == "simulate") return "simulate --amax x ";

@@ -29,6 +29,8 @@ constexpr const char* kJobs[] = {
     "--recipe bf16",
     "generate --resume SCRATCH/model --characters 3",
     "infer SCRATCH/mlp.safetensors --weights nvfp4 --activations nvfp4",
+    "draft SCRATCH/model/1-bf16.safetensors --draft nvfp4 --length 2",
+    "mismatch SCRATCH/model/1-bf16.safetensors --rollout nvfp4 --answers 4 --tokens 4",
     "bench step --backend cpu --recipe bf16 --layers 32,32 --batch 2 --repeat 1",
     "run bits",
     "run L11",

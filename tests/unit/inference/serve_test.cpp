@@ -70,8 +70,8 @@ Matrix<double> rows(std::initializer_list<std::span<const double>> parts) {
 }
 
 // Instead of a refused token one from p: what a wrong implementation does.
-Verified verify_wrongly(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p,
-                        Rng& rng) {
+DraftVerdict verify_wrongly(std::span<const int> proposed, const Matrix<double>& q, const Matrix<double>& p,
+                            Rng& rng) {
     for (std::size_t i = 0; i < proposed.size(); ++i) {
         const auto token = static_cast<std::size_t>(proposed[i]);
         if (rng.uniform() * q.row(i)[token] >= p.row(i)[token]) return {i, drawn(p.row(i), rng.uniform())};
@@ -92,15 +92,15 @@ double pairs_z(const Tables& t, const Verify& verdict, std::uint64_t seed) {
         const auto at = static_cast<std::size_t>(a);
         const int b = drawn(t.q1.row(at), rng.uniform());
         // The third row is never asked for a token that counts.
-        const Verified first = verdict(std::array{a, b}, rows({t.q0.row(0), t.q1.row(at)}),
-                                       rows({t.p0.row(0), t.p1.row(at), t.p0.row(0)}), rng);
+        const DraftVerdict first = verdict(std::array{a, b}, rows({t.q0.row(0), t.q1.row(at)}),
+                                           rows({t.p0.row(0), t.p1.row(at), t.p0.row(0)}), rng);
         std::array<int, 3> text = {a, b, first.next};
         std::size_t length = first.accepted;
         text[length++] = first.next;
         if (length == 1) {  // a second round
             const auto behind = static_cast<std::size_t>(text[0]);
             const int c = drawn(t.q1.row(behind), rng.uniform());
-            const Verified second =
+            const DraftVerdict second =
                 verdict(std::array{c}, rows({t.q1.row(behind)}), rows({t.p1.row(behind), t.p0.row(0)}), rng);
             text[1] = second.accepted == 1 ? c : second.next;
         }
@@ -143,9 +143,8 @@ TEST_CASE("every cache scheme casts a token by itself; calibrated ones saturate 
                 if (std::abs(v) < 2) error += (v - q) * (v - q), size += v * v;
             }
         }
-        CHECK(std::sqrt(error / size) < (s.id == "bf16"                              ? 0.003
-                                         : s.format->groups || s.id.ends_with("fp4") ? 1
-                                                                                     : 0.05));
+        const bool four_bits = s.format->groups || s.id.ends_with("fp4");
+        CHECK(std::sqrt(error / size) < (s.id == "bf16" ? 0.003 : four_bits ? 0.3 : 0.05));
         if (is_calibrated(s)) {
             for (std::size_t h = 0; h < 4; ++h) {
                 float most = 0;
