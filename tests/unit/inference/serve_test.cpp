@@ -124,7 +124,7 @@ double pairs_z(const Tables& t, const Verify& verdict, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("every cache scheme casts a token by itself; calibrated ones saturate at their amax") {
+TEST_CASE("every cache scheme casts a token by itself, and calibrated ones saturate at their amax") {
     Matrix<float> x(6, 64);
     Rng(3).fill_normal(x.values, 4);
     x.values[5] = 600;
