@@ -136,7 +136,7 @@ enum class ArmPart {
     block_gradient,
     block_sent,
     gathered,
-    bias_sums,    // of all layers, to be added over the ranks
+    bucket,       // FP32 gradients, to be added over the ranks together: of biases, gains and the embedding
     rank_values,  // of which an all-reduce leaves the largest of all ranks
     spare_state,  // of casts whose amax nobody needs
 };

@@ -37,7 +37,8 @@ void Slot::keep_values() {
     values = value.get();
 }
 
-CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice)
+CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice,
+                 const RankPlace& place)
     : spec_(spec),
       recipe_(recipe),
       plan_(model_plan(spec)),
@@ -46,6 +47,7 @@ CudaArm::CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice
       kept_in_(keeps_bf16_weights(spec, recipe, engine_) ? Element::bf16 : Element::f32),
       // Emulated recipes round the FP32 outputs themselves.
       out_(engine_ == Engine::emulated || recipe.out == OutType::fp32 ? Element::f32 : Element::bf16),
+      place_(place),
       tensors_(static_cast<int>(plan_.tensors.size())),
       casts_(tensors_ + static_cast<int>(split_tensors(plan_, recipe))),
       slots_(plan_.tensors.size()),
@@ -129,6 +131,10 @@ void CudaArm::allocate_shared() {
     finite_ = Buffer<std::int32_t>(1);
     results_ = Buffer<StepResult>(kRecordSlots);
     tensor_results_ = Buffer<TensorResult>(kRecordSlots * casts);
+    if (place_.several()) {
+        rank_values_ = Buffer<float>(rank_values(casts));
+        spare_state_ = Buffer<ScaleState>(1);
+    }
     if (!has_narrow_moments(recipe_)) return;
     moment_counts_ = Buffer<MomentCounts>(1);
     moment_results_ = Buffer<MomentResult>(kRecordSlots);

@@ -13,16 +13,20 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/nn/trainer.h"
 #include "core/trainer/checkpoint.h"
 #include "core/trainer/preparation.h"
+#include "kernels/arm/shared_weight.h"
 #include "kernels/arm/slot.h"
 #include "kernels/casts/emulate.h"
 #include "kernels/gemm/engine.h"
 #include "kernels/optimizer/parameters.h"
+#include "kernels/ranks/place.h"
 
 namespace fp8lab::cuda {
 
@@ -62,7 +66,7 @@ class CudaArm {
 
     // Enqueues `steps` steps, at most kStepsPerLaunch. `mark` (may be empty) is called after every launch
     // with its part, for the breakdown of the time.
-    enum class Part { gemm, cast, attention, norm, optimiser, bookkeeping, network };
+    enum class Part { gemm, cast, attention, norm, optimiser, bookkeeping, network, bucket };
     using Mark = std::function<void(Part)>;
     virtual void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark = {}) = 0;
     // Called before and after each GEMM and each exchange with other ranks, with the stream that it is on. It may be empty.
@@ -98,7 +102,7 @@ class CudaArm {
     }
 
     // How many ranks cast the whole tensor; 1 where each casts its own part.
-    virtual int ranks_that_cast(TensorId) const { return spec_.ranks.count; }
+    int ranks_that_cast(TensorId id) const;
 
     // Histograms of the newest values, of a tensor that it records and keeps. Waits for the stream.
     TensorView view(TensorId id, int step, cudaStream_t stream);
@@ -117,7 +121,8 @@ class CudaArm {
     virtual void restore(const ArmCheckpoint& checkpoint, int steps_done) = 0;  // of the same shapes
 
   protected:
-    CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice);
+    CudaArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice,
+            const RankPlace& place = {});
 
     // Where the values of a tensor come from, ready for any target.
     using Launch = std::function<void(const CastTarget&, Pass)>;
@@ -188,6 +193,30 @@ class CudaArm {
     // Between two micro-batches, for x and dy: their amaxes.
     void keep_amaxes(const StepContext& step);
 
+    // ---- several ranks (ranks.cpp). Everything travels on StepContext::side, in the same order on all ranks.
+    // What this rank owns of a weight; null: it has all of it.
+    virtual const WeightBlock* block_of(TensorId) const { return nullptr; }
+    WeightBlock empty_block(TensorId weight, Shape whole) const;  // without memory
+    // take(ArmPart): its memory.
+    template <class Take>
+    WeightBlock make_block(TensorId weight, Shape whole, const Take& take) const;
+    static bool casts_gathered(const Slot& weight,
+                               const WeightBlock& block);  // each rank, from what it has gathered
+    Element summed_in() const { return spec_.ranks.sum == "bf16" ? Element::bf16 : Element::f32; }
+    CastTarget block_target(const SharedWeight& weight, bool with_stats) const;
+    void send_block(const SharedWeight& weight, cudaStream_t stream);
+    void share_largest(const std::vector<int>& index, const StepContext& step);
+    void scale_blocks(std::span<const SharedWeight> weights, const StepContext& step);
+    void gather_weight(const SharedWeight& weight, const StepContext& step);
+    void share_amaxes(const std::vector<bool>& chosen, const StepContext& step);
+    void share_gradient(const SharedWeight& weight, const StepContext& step);
+    void share_bucket(const Memory& bucket, const StepContext& step);
+    void sum_over_ranks(std::string_view sum, void* values, std::size_t count);
+    // Of all ranks, which call it together; and back.
+    std::vector<float> whole(const Parameters& part, Shape shape, const WeightBlock* block,
+                             cudaStream_t stream) const;
+    std::vector<float> part_of(const std::vector<float>& whole, const WeightBlock* block) const;
+
     AdamW adamw() const { return {spec_.beta1, spec_.beta2, spec_.eps}; }
     // What a moment of weights that a GEMM reads is kept in: `format` is the recipe's.
     Element moment_element(const FormatInfo* format) const;
@@ -215,6 +244,7 @@ class CudaArm {
     const std::string emulated_because_;
     const Element kept_in_;  // weights
     const Element out_;      // of fprop and dgrad
+    const RankPlace place_;
     const int tensors_;
     const int casts_;           // tensors, and the second casts of those that are split
     std::vector<Slot*> slots_;  // by tensor
@@ -230,8 +260,10 @@ class CudaArm {
     Buffer<LossScaleResult> loss_scale_results_;
     Buffer<MomentCounts> moment_counts_;  // empty: moments are kept in FP32
     Buffer<MomentResult> moment_results_;
-    int first_micro_ = 0;       // of the micro-batches of all ranks, this rank's first one
-    Memory scratch_, rotated_;  // of emulated casts
+    int first_micro_ = 0;             // of the micro-batches of all ranks, this rank's first one
+    Memory scratch_, rotated_;        // of emulated casts
+    Buffer<float> rank_values_;       // amaxes that ranks share
+    Buffer<ScaleState> spare_state_;  // of casts whose amax nobody needs
     std::size_t memory_bytes_ = 0;
 
   private:
@@ -245,6 +277,18 @@ class CudaArm {
     Pinned<ScaleControls> host_controls_;
     std::size_t next_control_ = 0;
 };
+
+template <class Take>
+WeightBlock CudaArm::make_block(TensorId weight, Shape whole, const Take& take) const {
+    WeightBlock block = empty_block(weight, whole);
+    block.gradient = take(ArmPart::block_gradient);
+    block.sent = take(ArmPart::block_sent);
+    block.gathered = take(ArmPart::gathered);
+    // Padding that no cast reaches, and blocks of ranks that have no rows.
+    for (const Memory* memory : {&block.sent, &block.gathered})
+        if (memory->bytes() > 0) fill_zeros(memory->get(), memory->bytes());
+    return block;
+}
 
 template <class Take>
 void CudaArm::give_sides(Slot& slot, const void* in_place, const Take& take) const {

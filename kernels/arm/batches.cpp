@@ -17,13 +17,6 @@ std::size_t token_stride(const TrainSpec& spec) {
         TokenRing{.rows = tokens_of(spec), .vocabulary = spec.vocabulary}.stride());
 }
 
-void keep_part(Matrix<float>& all, int part, int parts) {
-    const std::size_t each = all.values.size() / size(parts), first = size(part) * each;
-    all.values = {all.values.begin() + static_cast<std::ptrdiff_t>(first),
-                  all.values.begin() + static_cast<std::ptrdiff_t>(first + each)};
-    all.rows /= size(parts);
-}
-
 }  // namespace
 
 Batches::Batches(const TrainSpec& spec, const TrainSpec* all, int rank)
@@ -34,7 +27,7 @@ Batches::Batches(const TrainSpec& spec, const TrainSpec* all, int rank)
       data_slots_(data_slots(spec)),
       inputs_(kInputSlots),
       host_inputs_(kInputSlots),
-      scored_(kInputSlots, static_cast<double>(spec.batch)) {
+      scored_(kInputSlots, static_cast<double>(spec.batch) * ranks_) {
     const std::size_t slots = size(data_slots_), batch = size(spec.batch);
     if (find_model(spec.model).tokens) {
         tokens_ = Buffer<std::int32_t>(slots * token_stride(spec));
@@ -45,22 +38,21 @@ Batches::Batches(const TrainSpec& spec, const TrainSpec* all, int rank)
     x_ = Buffer<float>(slots * x);
     y_ = Buffer<float>(slots * y);
     if (data_slots_ == 1) {
-        draw(0);
-        x_.upload(std::get<DenseBatch>(batch_).x.values);
-        y_.upload(std::get<DenseBatch>(batch_).y.values);
-        batch_ = {};
+        const auto& drawn = std::get<DenseBatch>(draw(0));
+        x_.upload(drawn.x.values);
+        y_.upload(drawn.y.values);
+        batch_ = {}, part_ = {};
         return;
     }
     host_x_ = std::make_unique<Pinned<float>>(slots * x);
     host_y_ = std::make_unique<Pinned<float>>(slots * y);
 }
 
-void Batches::draw(int step) {
+const Batch& Batches::draw(int step) {
     task_->draw(step, batch_);
-    if (ranks_ == 1) return;
-    auto& dense = std::get<DenseBatch>(batch_);
-    keep_part(dense.x, rank_, ranks_);
-    keep_part(dense.y, rank_, ranks_);
+    if (ranks_ == 1) return batch_;
+    cut_part(batch_, ranks_, rank_, part_);
+    return part_.batch;
 }
 
 StepRings Batches::rings(bool overlap) const {
@@ -84,11 +76,11 @@ void Batches::stage(int step, double lr, float poison, cudaStream_t stream) {
     input.poison = poison;
     stage_input(slot, input, stream);
     if (data_slots_ == 1) return;
-    draw(step);
+    const Batch& batch = draw(step);
     if (host_tokens_)
-        copy_tokens(slot, stream);
+        copy_tokens(std::get<TokenBatch>(batch), scored_in(std::get<TokenBatch>(batch_)), slot, stream);
     else
-        copy_dense(slot, stream);
+        copy_dense(std::get<DenseBatch>(batch), slot, stream);
 }
 
 bool Batches::stage_held_out(int i, int piece, int step, cudaStream_t stream) {
@@ -107,11 +99,11 @@ bool Batches::stage_held_out(int i, int piece, int step, cudaStream_t stream) {
         }
     }
     stage_input(size(step % kInputSlots), {}, stream);
-    copy_tokens(size(step % kInputSlots), stream);
+    copy_tokens(batch, scored_in(batch), size(step % kInputSlots), stream);
     return true;
 }
 
-void Batches::copy_dense(std::size_t slot, cudaStream_t stream) {
+void Batches::copy_dense(const DenseBatch& batch, std::size_t slot, cudaStream_t stream) {
     const auto copy = [&](const std::vector<float>& from, Pinned<float>& host, Buffer<float>& to) {
         float* const staged = host.values().data() + slot * from.size();
         std::ranges::copy(from, staged);
@@ -119,33 +111,31 @@ void Batches::copy_dense(std::size_t slot, cudaStream_t stream) {
                               cudaMemcpyHostToDevice, stream),
               "batch");
     };
-    copy(std::get<DenseBatch>(batch_).x.values, *host_x_, x_);
-    copy(std::get<DenseBatch>(batch_).y.values, *host_y_, y_);
+    copy(batch.x.values, *host_x_, x_);
+    copy(batch.y.values, *host_y_, y_);
 }
 
 // The rows sorted by their token are for the embedding's gradient: a counting sort.
-void Batches::copy_tokens(std::size_t slot, cudaStream_t stream) {
-    const auto& batch = std::get<TokenBatch>(batch_);
+void Batches::copy_tokens(const TokenBatch& batch, std::size_t scored, std::size_t slot,
+                          cudaStream_t stream) {
     const std::size_t rows = batch.size(), stride = token_stride(spec_);
     const std::span<std::int32_t> staged = host_tokens_->values().subspan(slot * stride, stride);
     auto take = [at = std::size_t{0}, staged](std::size_t count) mutable {
         return staged.subspan(std::exchange(at, at + count), count);
     };
     const auto tokens = take(rows), targets = take(rows), order = take(rows),
-               starts = take(size(spec_.vocabulary) + 1), scored = take(1);
+               starts = take(size(spec_.vocabulary) + 1), count = take(1);
     std::ranges::fill(starts, 0);
     for (const int token : batch.tokens) ++starts[size(token) + 1];
     std::partial_sum(starts.begin(), starts.end(), starts.begin());
     std::vector<std::int32_t> next(starts.begin(), starts.end());
-    scored[0] = 0;
+    count[0] = static_cast<std::int32_t>(scored);
     for (std::size_t r = 0; r < rows; ++r) {
-        const bool counts = batch.is_scored(r);
         tokens[r] = batch.tokens[r];
-        targets[r] = counts ? batch.targets[r] : -1;
-        scored[0] += counts;
+        targets[r] = batch.is_scored(r) ? batch.targets[r] : -1;
         order[size(next[size(batch.tokens[r])]++)] = static_cast<std::int32_t>(r);
     }
-    scored_[slot] = static_cast<double>(scored[0]);
+    scored_[slot] = static_cast<double>(scored);
     check(cudaMemcpyAsync(tokens_.get() + slot * stride, staged.data(), staged.size_bytes(),
                           cudaMemcpyHostToDevice, stream),
           "batch");

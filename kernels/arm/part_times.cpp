@@ -12,7 +12,8 @@ std::vector<std::pair<std::string, double>> PartTimes::read(bool multiplies_in_u
         {"norms and the rest", 0},
         {multiplies_in_update ? "wgrad + optimiser" : "optimiser", 0},
         {"bookkeeping", 0},
-        {"network", 0}};
+        {"network", 0},
+        {"FP32 bucket", 0}};
     for (std::size_t i = 1; i < parts_.size(); ++i)
         out[static_cast<std::size_t>(parts_[i])].second +=
             static_cast<double>(elapsed_ms(events_[i - 1], events_[i]));

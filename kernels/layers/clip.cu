@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 __global__ void __launch_bounds__(kThreadsOfSum)
-    clip_kernel(const double* partials, int count, double limit, float* factor, double* norm) {
+    clip_kernel(const double* partials, int count, double limit, float* factor, double* norm, double share) {
     __shared__ double shared[kThreadsOfSum / 32];
     wait_for_the_kernel_before();
     double sum = 0;
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kThreadsOfSum)
     if (threadIdx.x >= 32) return;
     sum = warp_sum(shared[threadIdx.x]);
     if (threadIdx.x != 0) return;
-    const double length = sqrt(sum), f = limit / (length + 1e-6);
-    *factor = f < 1 ? static_cast<float>(f) : 1.0F;
+    const double length = sqrt(sum) * share, f = limit / (length + 1e-6);
+    *factor = (f < 1 ? static_cast<float>(f) : 1.0F) * static_cast<float>(share);
     if (norm) *norm = length;
 }
 
@@ -77,8 +77,9 @@ void sum_of_squares(const void* g, Element element, long long count, double* par
 }
 
 void clip_factor(const double* partials, int count, double limit, float* factor, double* norm,
-                 cudaStream_t stream) {
-    launch("clip_factor", clip_kernel, dim3(1), kThreadsOfSum, stream, partials, count, limit, factor, norm);
+                 cudaStream_t stream, double share) {
+    launch("clip_factor", clip_kernel, dim3(1), kThreadsOfSum, stream, partials, count, limit, factor, norm,
+           share);
 }
 
 }  // namespace fp8lab::cuda

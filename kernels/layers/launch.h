@@ -17,13 +17,15 @@ namespace fp8lab::cuda {
 // ---- the batch
 // A ring of batches in device memory: entry (step % slots) * stride behind base, in this order, all int32:
 // tokens (rows), targets (rows; -1: not scored), order (rows: the rows sorted by their token, stable), starts
-// (vocabulary + 1: where in `order` each token's rows begin), scored (1: how many targets count).
+// (vocabulary + 1: where in `order` each token's rows begin), scored (1: how many targets count, of all `parts` together).
 struct TokenRing {
     const std::int32_t* base = nullptr;
     int rows = 0, vocabulary = 0, slots = 1;
     const StepInput* inputs = nullptr;  // its poison multiplies what the embedding gives
     int input_slots = 1;
     const ArmState* arm = nullptr;
+    int parts =
+        1;  // this is one of so many batches, of which a mean is taken: its loss and gradients count `parts` times
     constexpr long long stride() const { return 3LL * rows + vocabulary + 2; }
 };
 
@@ -156,12 +158,12 @@ struct TokenLossSource {
     const float2* row_stats = nullptr;  // of token_rows()
     bool round = true;
 };
-// row_stats {max, sum of exp(y - max)}; row_loss: the row's loss / scored targets, 0 where it is not scored; correct: 1
+// row_stats {max, sum of exp(y - max)}; row_loss: parts times the row's loss / scored targets, 0 where it is not scored; correct: 1
 // where its largest logit (the first, if several are equal) is the target. One read of the logits; those of rows that are
 // not scored change nothing, and the stats of such rows are {0, 1}.
 void token_rows(const TokenLossSource& source, Shape shape, float2* row_stats, double* row_loss,
                 std::uint8_t* correct, cudaStream_t stream);
-// A source of casts: round((softmax - one-hot) / scored), 0 in rows that are not scored.
+// A source of casts: round(parts (softmax - one-hot) / scored), 0 in rows that are not scored.
 void cast_token_gradient(const TokenLossSource& source, Shape shape, const CastTarget& target, Pass pass,
                          cudaStream_t stream);
 
@@ -199,8 +201,9 @@ void attention_key_gradient(const float* ds, int p_stride, const HeadMatrix& q, 
 // square_partials(count): how many partials a gradient of `count` elements has. Sums in FP64 in a fixed order.
 int square_partials(long long count);
 void sum_of_squares(const void* g, Element element, long long count, double* partials, cudaStream_t stream);
-// factor = limit / (norm + 1e-6) where that is below 1, else 1 (core's limit_norm()); norm may be null.
+// factor = limit / (norm + 1e-6) where that is below 1, else 1 (core's limit_norm()); norm may be null. Of gradients that are
+// sums of several, of which share times them is the mean: norm that of the mean, factor times share.
 void clip_factor(const double* partials, int count, double limit, float* factor, double* norm,
-                 cudaStream_t stream);
+                 cudaStream_t stream, double share = 1);
 
 }  // namespace fp8lab::cuda

@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock)
     row_stats[row] = make_float2(all.top, all.sum);
     const double loss =
         log(static_cast<double>(all.sum)) + (static_cast<double>(all.top) - static_cast<double>(score));
-    row_loss[row] = loss / *batch.scored;
+    row_loss[row] = loss / *batch.scored * ring.parts;
     correct[row] = !isnan(loss) && !beaten;
 }
 
@@ -181,7 +181,7 @@ struct TokenGradient {
     __device__ void prepare(int) {
         const TokenBatchView batch = batch_of(ring);
         targets = batch.targets;
-        share = 1.0F / static_cast<float>(*batch.scored);
+        share = static_cast<float>(ring.parts) / static_cast<float>(*batch.scored);
     }
     __device__ Raw fetch(int r, int c, Shape s) const {
         return {fetch8(address(r, c, s)), row_stats[r], targets[r]};

@@ -21,7 +21,7 @@ constexpr int kSpared = 24;
 MlpArm::MlpArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
                const StepRings& rings, cudaStream_t stream, const Preparation& preparation,
                const RankPlace& place)
-    : CudaArm(spec, recipe, choice), lt_(lt), rings_(rings), place_(place) {
+    : CudaArm(spec, recipe, choice, place), lt_(lt), rings_(rings) {
     first_micro_ = place.rank * parts();
     if (layer_count() > kMaxLayers)
         throw Error(ErrorKind::backend, "--layers", "the GPU trains at most 16 layers");
@@ -81,7 +81,12 @@ void MlpArm::allocate() {
         const auto floats = [&](ArmPart part) {
             return Buffer<float>(plan.bytes(part, number) / sizeof(float));
         };
-        if (spec_.ranks.sharded()) layer->block = make_block(plan, *layer);
+        layer->sent_gradient = Memory(plan.bytes(ArmPart::sent_gradient, number));
+        if (spec_.ranks.sharded()) {
+            layer->block = make_block(layer->w.id, layer->w.shape,
+                                      [&](ArmPart part) { return Memory(plan.bytes(part, number)); });
+            if (layer->w.first.bytes() > 0) fill_zeros(layer->w.first.get(), layer->w.first.bytes());
+        }
         layer->h = Memory(plan.bytes(ArmPart::output, number));
         layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
         layer->master = parameters(ArmPart::master, kept_in_);
@@ -113,7 +118,8 @@ void MlpArm::allocate() {
     row_correct_ = Buffer<std::uint8_t>(plan.bytes(ArmPart::row_correct));
     if (const int all = parts() * place_.count; all > 1)
         gradient_factor_ = Buffer<float>(std::vector<float>{1.0F / static_cast<float>(all)});
-    if (place_.several()) allocate_ranks(plan);
+    bucket_ = Memory(plan.bytes(ArmPart::bucket));
+    fill_zeros(bucket_.get(), bucket_.bytes());
     if (recipe_.loss_scale > 0) allocate_loss_scale();
     scratch_ = Memory(plan.bytes(ArmPart::scratch));
     rotated_ = Memory(plan.bytes(ArmPart::rotated));
@@ -179,8 +185,10 @@ ArmCheckpoint MlpArm::checkpoint() const {
             values.resize(std::min(values.size(), static_cast<std::size_t>(s.rows)));
             return values;
         };
-        ParameterCheckpoint weights{
-            whole(*layer, layer->master), {whole(*layer, layer->m), whole(*layer, layer->v)}, {}};
+        const auto all = [&](const Parameters& part) {
+            return whole(part, s, layer->block ? &*layer->block : nullptr, side_.get());
+        };
+        ParameterCheckpoint weights{all(layer->master), {all(layer->m), all(layer->v)}, {}};
         if (recipe_.master == MasterWeights::none) weights.storage_scale = states[layer->w.id.index].scale;
         out.parameters.push_back(std::move(weights));
         out.parameters.push_back({vector(layer->b), {vector(layer->mb), vector(layer->vb)}, {}});
@@ -200,9 +208,10 @@ void MlpArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
             from.resize(to.size(), 0.0F);
             to.upload(from);
         };
-        layer.master.write(as_kept(part_of(layer, weights.values)));
-        layer.m.write(part_of(layer, weights.moments.m));
-        layer.v.write(part_of(layer, weights.moments.v));
+        const WeightBlock* const block = layer.block ? &*layer.block : nullptr;
+        layer.master.write(as_kept(part_of(weights.values, block)));
+        layer.m.write(part_of(weights.moments.m, block));
+        layer.v.write(part_of(weights.moments.v, block));
         vector(bias.values, layer.b);
         vector(bias.moments.m, layer.mb);
         vector(bias.moments.v, layer.vb);

@@ -11,19 +11,8 @@
 #include "kernels/arm/arm.h"
 #include "kernels/gemm/gemm.h"
 #include "kernels/optimizer/parameters.h"
-#include "kernels/ranks/place.h"
 
 namespace fp8lab::cuda {
-
-// What a rank owns of the weights of a layer (Shard::zero1).
-struct MlpBlock {
-    std::size_t rows = 0;  // of every rank's block; `shape` has those that this one really has
-    Shape shape;
-    Memory gradient;  // the sum over the ranks
-    Memory sent;      // what the others get; empty: the master weights
-    Memory gathered;  // what this rank casts or multiplies; empty: the operand itself
-    Sent as = Sent::bf16;
-};
 
 struct MlpLayer {
     int number = 1;  // 1-based
@@ -34,7 +23,7 @@ struct MlpLayer {
     Buffer<float> b, mb, vb, db, bias_partials;
     Buffer<float> b_before;  // what the newest step used
     Memory sent_gradient;    // with several ranks, where dw is not in the format of the sum
-    std::optional<MlpBlock> block;
+    std::optional<WeightBlock> block;
     std::optional<GemmPlan> fprop, dgrad,
         wgrad;  // none: dgrad of the first layer; wgrad inside the optimiser
 };
@@ -90,22 +79,13 @@ class MlpArm final : public CudaArm {
     void requantise_weights();
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
     bool keeps(TensorId id) const override;
-    int ranks_that_cast(TensorId id) const override;
     // ---- several ranks
-    void allocate_ranks(const ArmMemory& plan);
-    MlpBlock make_block(const ArmMemory& plan, const MlpLayer& layer) const;
-    bool casts_weights(const MlpLayer& layer) const;  // each rank, from what it has gathered
+    const WeightBlock* block_of(TensorId id) const override;
+    static SharedWeight shared(const MlpLayer& layer);
+    bool casts_weights(const MlpLayer& layer) const;  // before their first GEMM
     void gather_weights(Step& step);
-    void scale_blocks(const Step& step);
-    void share_amaxes(const Step& step);
     void share_biases(const Step& step);
-    void share_gradient(MlpLayer& layer, Step& step);
     void update_with_ranks(Step& step);
-    CastTarget block_target(const MlpLayer& layer, bool with_stats) const;
-    void send_block(MlpLayer& layer, cudaStream_t stream);
-    void sum_over_ranks(std::string_view sum, void* values, std::size_t count);
-    std::vector<float> whole(const MlpLayer& layer, const Parameters& part) const;
-    std::vector<float> part_of(const MlpLayer& layer, const std::vector<float>& whole) const;
     Shape updated_shape(const MlpLayer& layer) const {
         return layer.block ? layer.block->shape : layer.w.shape;
     }
@@ -118,7 +98,6 @@ class MlpArm final : public CudaArm {
 
     const Lt& lt_;
     StepRings rings_;
-    const RankPlace place_;
     std::vector<std::unique_ptr<MlpLayer>> layers_;
     // The second buffer for x of the first layer where steps overlap: the x of a step is cast while the step
     // before still reads its own.
@@ -127,8 +106,7 @@ class MlpArm final : public CudaArm {
     Buffer<float2> row_stats_;
     Buffer<std::uint8_t> row_correct_;
     Buffer<float> gradient_factor_;  // 1 / micro-batches, where there are several
-    Buffer<float> bias_sums_, rank_values_;
-    Buffer<ScaleState> spare_state_;
+    Memory bucket_;  // FP32 gradients of biases, summed over the ranks
     int micro_ = 0;  // whose launches are enqueued, or were last
     struct Events {
         // The scales of the step are up to date, except those of dy in the backward pass; the next batch is

@@ -133,7 +133,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     const Slot& x = x_of(layer, step);
     CastTarget target;
     if (layer.block) {
-        target = block_target(layer, step.with_stats);
+        target = block_target(shared(layer), step.with_stats);
     } else if (cast_by_optimiser(layer.w)) {
         target.element = operand_element(layer.w);
         target.rows = layer.w.cast ? layer.w.first.get() : layer.master.get();
@@ -148,13 +148,9 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
     source.w = layer.master.get();
     source.m = layer.m.get();
     source.v = layer.v.get();
-    source.g = layer.block                       ? layer.block->gradient.get()
-               : layer.sent_gradient.bytes() > 0 ? layer.sent_gradient.get()
-                                                 : layer.dw.get();
+    source.g = summed_gradient(shared(layer));
     source.element = kept_in_;
-    source.g_element = !place_.several()           ? layer.dw.element()
-                       : spec_.ranks.sum == "bf16" ? Element::bf16
-                                                   : Element::f32;
+    source.g_element = place_.several() ? summed_in() : layer.dw.element();
     source.inputs = inputs();
     source.input_slots = input_slots();
     source.arm = step.arm;
@@ -172,7 +168,7 @@ void MlpArm::optimise(MlpLayer& layer, const Step& step, cudaStream_t stream) {
                        layer.w.shape, target, stream);
     if (recipe_.master == MasterWeights::none)
         quantize_storage(layer.w, layer.master.get(), recipe_.round_update, step.arm, stream);
-    if (layer.block && engine_ == Engine::emulated) send_block(layer, stream);
+    if (layer.block && engine_ == Engine::emulated) send_block(shared(layer), stream);
     step.tell(Part::optimiser);
 }
 
@@ -253,7 +249,7 @@ void MlpArm::requantise_weights() {
         if (recipe_.master == MasterWeights::none)
             quantize_storage(layer->w, layer->master.get(), Rounding::nearest, step.arm, step.main);
         if (layer->block)
-            send_block(*layer, step.main);
+            send_block(shared(*layer), step.main);
         else if (cast_by_optimiser(layer->w))
             cast_value(layer->w, step);
     }

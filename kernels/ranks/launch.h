@@ -5,17 +5,14 @@
 
 namespace fp8lab::cuda {
 
-// The amaxes that ranks share: of `count` scale states, by their index.
+// The amaxes that ranks share, of scale states by their index: `count` of `all`, from the one at `first` on.
 struct SharedAmaxes {
     ScaleState* states = nullptr;
-    int count = 0;
+    int count = 0, first = 0, all = 0;
     int index[kMostRankValues] = {};
 };
-constexpr int kOwnValues = kMostRankValues + 1;  // the first of them in the array below
-constexpr int kRankValues = kOwnValues + kMostRankValues;
-static_assert(kRankValues * sizeof(float) == kRankValuesBytes);
-// values (kRankValues): the amaxes, behind them 1 where the arm has stopped, else 0: what an all-reduce of count + 1 values makes
-// the largest of all ranks; and from kOwnValues on the amaxes once more.
+// values: all amaxes, behind them 1 where the arm has stopped, else 0: what an all-reduce of all + 1 values makes the largest of all
+// ranks; and behind that the amaxes once more: rank_values() of core/nn/memory/gpu_sizes.h.
 void pack_amaxes(const SharedAmaxes& amaxes, const ArmState* arm, float* values, cudaStream_t stream);
 // Back, and an arm that has stopped on one rank stops on this one.
 void unpack_amaxes(const SharedAmaxes& amaxes, const float* values, ArmState* arm, cudaStream_t stream);

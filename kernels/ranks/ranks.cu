@@ -11,16 +11,18 @@ static_assert(kMostRankValues < kValueThreads);
 __global__ void pack_kernel(SharedAmaxes amaxes, const ArmState* arm, float* values) {
     wait_for_the_kernel_before();
     const int i = static_cast<int>(threadIdx.x);
+    const int at = amaxes.first + i;
     if (i < amaxes.count)
-        values[i] = values[kOwnValues + i] = __uint_as_float(amaxes.states[amaxes.index[i]].amax_bits);
-    if (i == amaxes.count) values[i] = arm->alive ? 0.0F : 1.0F;
+        values[at] = values[amaxes.all + 1 + at] = __uint_as_float(amaxes.states[amaxes.index[i]].amax_bits);
+    if (i == amaxes.count) values[amaxes.all] = arm->alive ? 0.0F : 1.0F;
 }
 
 __global__ void unpack_kernel(SharedAmaxes amaxes, const float* values, ArmState* arm) {
     wait_for_the_kernel_before();
     const int i = static_cast<int>(threadIdx.x);
-    if (i < amaxes.count) amaxes.states[amaxes.index[i]].amax_bits = __float_as_uint(values[i]);
-    if (i == amaxes.count && values[i] != 0) arm->alive = 0;
+    if (i < amaxes.count)
+        amaxes.states[amaxes.index[i]].amax_bits = __float_as_uint(values[amaxes.first + i]);
+    if (i == amaxes.count && values[amaxes.all] != 0) arm->alive = 0;
 }
 
 __global__ void own_kernel(SharedAmaxes amaxes, const float* values, TensorResult* records, int of,
@@ -29,7 +31,7 @@ __global__ void own_kernel(SharedAmaxes amaxes, const float* values, TensorResul
     const int i = static_cast<int>(threadIdx.x);
     if (i < amaxes.count)
         records[static_cast<std::size_t>(arm->step % kRecordSlots) * of + amaxes.index[i]].amax_bits =
-            __float_as_uint(values[kOwnValues + i]);
+            __float_as_uint(values[amaxes.all + 1 + amaxes.first + i]);
 }
 
 __global__ void scale_inv_kernel(ScaleState* state) {

@@ -34,7 +34,6 @@ void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines) {
     };
     if (ranks.count > kMost || kMost % ranks.count != 0)
         refuse("--devices", fmt::format("{} GPUs; a training takes 2, 4, 8 or 16", ranks.count));
-    if (find_model(spec.model).tokens) refuse("--devices", "several GPUs train model mlp only");
     if (ranks.sum != "bf16" && ranks.sum != "fp32")
         refuse("--sum", "GPUs add gradients in bf16 or fp32, not as " + ranks.sum);
     if (ranks.weight_scale != WeightScale::reduced)
@@ -53,6 +52,12 @@ void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines) {
             refuse(where, "several GPUs keep master weights and moments in FP32");
         if (arm.wgrad == OutType::bf16 && ranks.sum == "fp32")
             refuse(where, "has its weight gradients in bf16: --sum bf16, or");
+        if (arm.act == SwigluForm::smooth && ranks.sum == "bf16" && engines[i] != Engine::emulated)
+            refuse(where, "act=smooth needs gradients in FP32: --sum fp32, or");
+        if (engines[i] == Engine::fp8 && ranks.sharded() &&
+            scale_mode_of(cast_plan(arm, TensorClass::w)) == ScaleMode::block32)
+            refuse("--shard",
+                   fmt::format("zero1: tensor cores read weights of recipe {} from FP32", arm.name));
         if (engines[i] == Engine::emulated && ranks.sharded() && ranks.gather == Gather::e4m3)
             refuse("--gather", fmt::format("e4m3: recipe {} is emulated", arm.name));
     }

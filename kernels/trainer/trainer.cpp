@@ -125,6 +125,7 @@ class CudaTrainer final : public Trainer {
     void stage(int first, int count);
     int steps_at_once(int wanted) const;
     void evaluate();
+    bool texts_are_due() const;
     void write_texts();
     std::optional<TensorView> view(TrainedArm& target);
     void launch(int count);
@@ -199,7 +200,7 @@ std::unique_ptr<CudaArm> CudaTrainer::make_arm(const Recipe& recipe) const {
     const StepRings rings = batches_->rings(per_launch_ > 1);
     if (tokens_)
         return std::make_unique<TransformerArm>(spec_, recipe, engine_of(recipe), device_->lt, rings,
-                                                stream(), preparation_);
+                                                stream(), preparation_, place_);
     return std::make_unique<MlpArm>(spec_, recipe, engine_of(recipe), device_->lt, rings, stream(),
                                     preparation_, place_);
 }
@@ -352,12 +353,19 @@ void CudaTrainer::evaluate() {
         }
         target.evaluation = std::move(now);
     }
-    if (!batches_->task().prompt().empty() && (steps_done_ == spec_.steps || Clock::now() >= next_texts_))
-        write_texts();
+    if (!batches_->task().prompt().empty() && texts_are_due()) write_texts();
+}
+
+// By the clock of rank 0.
+bool CudaTrainer::texts_are_due() const {
+    const bool due = steps_done_ == spec_.steps || Clock::now() >= next_texts_;
+    if (!place_.several()) return due;
+    const std::string what = fmt::format("the evaluation after step {}", steps_done_);
+    return place_.link->all_gather(due ? "due" : "", what).front() == "due";
 }
 
 // This runs on the CPU while the GPU waits. Small models write at the same time, a large one has all threads for its
-// products.
+// products. Of several ranks rank 0 writes; all have a part in the checkpoint, and wait long.
 void CudaTrainer::write_texts() {
     constexpr std::size_t kLarge = 1 << 20;
     const auto start = Clock::now();
@@ -373,11 +381,15 @@ void CudaTrainer::write_texts() {
     };
     for (std::size_t i = 0; i < arms_.size(); ++i) {
         if (arms_[i].stopped) continue;
+        const ArmCheckpoint state = arms_[i].arm->checkpoint();
+        if (place_.rank != 0) continue;
         models[i] = make_model(spec_);
-        set_parameters(*models[i], arms_[i].arm->checkpoint());
+        set_parameters(*models[i], state);
         if (weights >= kLarge) write(i, i + 1);
     }
     parallel_for(arms_.size(), 1, write);
+    constexpr std::chrono::hours kOfTexts(1);
+    if (place_.several()) place_.link->all_gather({}, "the texts of an evaluation", kOfTexts);
     const auto end = Clock::now();
     next_texts_ = end + kStepsPerText * (end - start);
 }
@@ -391,10 +403,9 @@ void CudaTrainer::collect(std::size_t leave) {
 
 void CudaTrainer::add_record(TrainedArm& target, int step, const RankRecords& ranks, bool with_stats) {
     const ArmRecord all = merged(ranks.of);
-    const auto count = static_cast<double>(place_.count);
     StepRecord record = to_record(all, *target.arm,
                                   {.classes = spec_.loss == LossKind::cross_entropy,
-                                   .scored = batches_->scored(step) * count,
+                                   .scored = batches_->scored(step),
                                    .with_stats = with_stats,
                                    .in_every_step = stats_always_});
     record.step = step;

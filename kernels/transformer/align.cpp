@@ -7,6 +7,7 @@ namespace fp8lab::cuda {
 void TransformerArm::align_channel(int token) {
     if (aligned()) return;
     if (kept_in_ != Element::f32) throw usage_error("--state bf16", "holds no channel aligned");
+    if (spec_.ranks.sharded()) throw usage_error("--shard zero1", "holds no channel aligned");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     const int step = arm_.download().front().step;
     ArmCheckpoint now = checkpoint();

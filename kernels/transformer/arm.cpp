@@ -49,13 +49,15 @@ AttentionBytes attention_bytes(const TrainSpec& spec, int batch) {
 
 TransformerArm::TransformerArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice,
                                const Lt& lt, const StepRings& rings, cudaStream_t stream,
-                               const Preparation& preparation, Sharing sharing)
-    : CudaArm(spec, recipe, choice),
+                               const Preparation& preparation, const RankPlace& place, Sharing sharing)
+    : CudaArm(spec, recipe, choice, place),
       shape_(transformer_shape(spec)),
       rows_(spec.batch * static_cast<int>(shape_.context)),
       lt_(lt),
       rings_(rings),
-      sources_(plan_.tensors.size()) {
+      sources_(plan_.tensors.size()),
+      blocks_of_(plan_.tensors.size()) {
+    first_micro_ = place.rank;
     check_sizes(shape_, engine_);
     // Before the memory is looked at: cuDNN takes some.
     if (engine_ != Engine::emulated) attention_ = attention_of(shape_, spec_.batch);
@@ -109,13 +111,21 @@ void TransformerArm::add_linear(Linear& linear, const std::string& gemm, int out
     linear.weight = &weights_.matrix(shape_.tied && gemm == "head" ? "embedding" : gemm + ".w");
     linear.dw = shape_.tied && gemm == "head" ? &head_gradient_ : &linear.weight->gradient;
     const auto id = [&](const char* which) { return *plan_.find(gemm + which); };
+    const WeightBlock* const block = linear.weight->own();
+    const bool gathered = block && block->gathered.bytes() > 0;
+    const void* const weights = gathered ? block->gathered.get() : linear.weight->master.get();
+    const bool in_bf16 =
+        gathered ? block->as == Sent::bf16 : linear.weight->master.element() == Element::bf16;
     add_operand(linear.x, id(".x"), rows_, in, x ? x->get() : nullptr);
-    add_operand(linear.w, id(".w"), out, in, linear.weight->master.get());
+    add_operand(linear.w, id(".w"), out, in, weights);
     add_operand(linear.dy, id(".dy"), rows_, out, dy ? dy->get() : nullptr);
-    if (linear.weight->master.element() == Element::bf16)
-        sources_[linear.w.id.index] = [weight = linear.weight](const ArmState*, cudaStream_t stream) {
+    blocks_of_[linear.w.id.index] = block;
+    if (block) linear.gathered.emplace();
+    if (in_bf16)
+        sources_[linear.w.id.index] = [weights, shape = linear.w.shape](const ArmState*,
+                                                                        cudaStream_t stream) {
             return [=](const CastTarget& target, Pass pass) {
-                cast_matrix(weight->master.get(), Element::bf16, weight->shape, target, pass, stream);
+                cast_matrix(weights, Element::bf16, shape, target, pass, stream);
             };
         };
 }
@@ -181,8 +191,10 @@ void TransformerArm::allocate_block(Block& block, int number, const Memory& grad
 
 void TransformerArm::allocate() {
     constexpr int kAny = 16;
-    const Element gradient =
-        kept_in_ == Element::bf16 ? Element::bf16 : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
+    const Element gradient = kept_in_ == Element::bf16 ? Element::bf16
+                             : place_.several() && engine_ != Engine::emulated
+                                 ? summed_in()
+                                 : products_of(recipe_, engine_, kAny, kAny, kAny).wgrad.d;
     if (recipe_.act == SwigluForm::smooth && gradient != Element::f32)
         throw usage_error("--recipe", "act=smooth needs gradients in FP32 here: wgrad=fp32");
     for (const OperandSpec& tensor : plan_.tensors) {
@@ -192,7 +204,11 @@ void TransformerArm::allocate() {
     allocate_shared();
     weights_ = WeightList(
         plan_, {kept_in_, gradient, moment_element(recipe_.moment_m), moment_element(recipe_.moment_v)},
-        *memory_);
+        *memory_, place_, [&](const ParameterSpec& p, int number) -> std::optional<WeightBlock> {
+            if (!spec_.ranks.sharded()) return std::nullopt;
+            const Shape whole = shape_of(static_cast<int>(p.shape[0]), static_cast<int>(p.shape[1]));
+            return make_block(*p.operand, whole, [&](ArmPart part) { return memory_->take(part, number); });
+        });
     embedding_ = &weights_.matrix("embedding");
     if (shape_.tied)
         head_gradient_ = Parameters(Element::f32, embedding_->shape, memory_->take(ArmPart::head_gradient));
@@ -218,8 +234,9 @@ void TransformerArm::allocate() {
                 cast_token_gradient(source, shape, target, pass, stream);
             };
     };
-    // A step's: two a block, and the end of the updates.
-    for (std::size_t i = 0; i < 2 * shape_.blocks + 1; ++i) events_.emplace_back();
+    // A step's: two a block, and the end of the updates; of several ranks one for each linear, and what has none.
+    const std::size_t events = place_.several() ? 4 * shape_.blocks + 8 : 2 * shape_.blocks + 1;
+    for (std::size_t i = 0; i < events; ++i) events_.emplace_back();
 }
 
 void TransformerArm::allocate_arm() {
@@ -232,6 +249,7 @@ void TransformerArm::allocate_arm() {
     channel_amax_ = memory_->buffer<std::uint32_t>(ArmPart::channel_amax);
     square_partials_ = memory_->buffer<double>(ArmPart::square_partials);
     clip_factor_ = memory_->buffer<float>(ArmPart::gradient_factor);
+    if (place_.several()) clip_factor_.upload(std::vector<float>{1.0F / static_cast<float>(place_.count)});
     evaluation_states_ = memory_->buffer<ScaleState>(ArmPart::evaluation_states);
     evaluation_arm_ = memory_->buffer<ArmState>(ArmPart::evaluation_step);
     evaluation_results_ = memory_->buffer<StepResult>(ArmPart::evaluation_results);
@@ -276,8 +294,11 @@ std::string TransformerArm::nonfinite_parameter() const {
 
 ArmCheckpoint TransformerArm::checkpoint() const {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    const auto all = [&](const Parameters& part, const MatrixParameter& p) {
+        return whole(part, p.shape, p.own(), side_.get());
+    };
     ArmCheckpoint out{
-        .recipe = recipe_text(recipe_), .parameters = weights_.read(), .scales = scale_checkpoints()};
+        .recipe = recipe_text(recipe_), .parameters = weights_.read(all), .scales = scale_checkpoints()};
     if (recipe_.master != MasterWeights::none) return out;
     const std::vector<ScaleState> states = states_.download();
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i)
@@ -288,7 +309,9 @@ ArmCheckpoint TransformerArm::checkpoint() const {
 
 void TransformerArm::restore(const ArmCheckpoint& checkpoint, int steps_done) {
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
-    weights_.write(checkpoint.parameters);
+    weights_.write(checkpoint.parameters, [&](const std::vector<float>& whole, const MatrixParameter& p) {
+        return part_of(whole, p.own());
+    });
     std::vector<float> storage(size(tensors_), 0.0F);
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i)
         if (const auto operand = plan_.parameters[i].operand)
@@ -311,11 +334,12 @@ Evaluation TransformerArm::evaluate(Batches& batches, int steps_done, cudaStream
         evaluates_ = true;
         states_now_ = evaluation_states_.get();
         const StepContext context{stream, stream, evaluation_arm_.get(), false, nullptr};
+        gather_weights(context);
         forward(context);
         loss(context);
         states_now_ = states_.get();
         evaluates_ = false;
-        check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+        wait_for(place_, stream, "an evaluation");
         return evaluation_results_.download()[size(step % kRecordSlots)];
     };
     for (int i = 0; i < kHeldOutBatches; ++i) {

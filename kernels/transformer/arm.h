@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/nn/models/transformer/model.h"
@@ -30,6 +31,7 @@ struct TransformerLinear {
     MatrixParameter* weight = nullptr;
     const Parameters* dw = nullptr;  // where wgrad goes
     std::optional<GemmPlan> fprop, dgrad, wgrad;
+    std::optional<Event> gathered;  // the weight, where each rank owns a part of it
 };
 
 struct TransformerNorm {
@@ -62,7 +64,7 @@ class TransformerArm final : public CudaArm {
     // Memory.
     TransformerArm(const TrainSpec& spec, const Recipe& recipe, const EngineChoice& choice, const Lt& lt,
                    const StepRings& rings, cudaStream_t stream, const Preparation& preparation,
-                   Sharing sharing = Sharing::by_size);
+                   const RankPlace& place = {}, Sharing sharing = Sharing::by_size);
     ~TransformerArm() override;
 
     void enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) override;
@@ -71,15 +73,17 @@ class TransformerArm final : public CudaArm {
     void enqueue_blocks(cudaStream_t stream, const Mark& mark);
     std::string_view attention() const { return attention_ ? attention_->name() : "materialised, cast"; }
     const ArmMemory& memory() const { return memory_->list(); }
-    // Weights and what their gradients come from have memory of their own.
+    // Weights and what their gradients come from have memory of their own; but not all of a weight that ranks share.
     bool keeps(TensorId id) const override {
-        return !memory().shares() || plan_.tensor(id).tensor == TensorClass::w;
+        const bool weight = plan_.tensor(id).tensor == TensorClass::w;
+        return weight ? !block_of(id) : !memory().shares();
     }
     Evaluation evaluate(Batches& batches, int steps_done, cudaStream_t stream) override;
     void align_channel(int token) override;
     std::vector<float> held() const override;
     void hold(const std::vector<float>& weights) override;
     std::string nonfinite_parameter() const override;
+    // Of all ranks, which call it together.
     ArmCheckpoint checkpoint() const override;
     void restore(const ArmCheckpoint& checkpoint, int steps_done) override;
 
@@ -118,11 +122,13 @@ class TransformerArm final : public CudaArm {
     void backward_blocks(const StepContext& step);
     void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
     void begin_step();
-    void queue_updates(std::initializer_list<const Linear*> linears);
+    void gradient_is_there(const Linear& linear, const StepContext& step);
     void attend_backward_beside_updates(Block& block, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
     void update(const StepContext& step);
+    void update_embedding(const StepContext& step);
+    void limit_norm(const StepContext& step);
 
     void multiply(Linear& linear, void* y, const StepContext& step);  // y = x w^T
     void multiply_back(Linear& linear, void* dx,
@@ -137,6 +143,7 @@ class TransformerArm final : public CudaArm {
     void update_beside(const StepContext& step);
     void update_waiting(unsigned most, unsigned blocks, const StepContext& step, cudaStream_t stream);
     std::vector<WeightUpdate> waiting_updates(const StepContext& step) const;
+    std::pair<const void*, Element> gradient_of(const MatrixParameter& parameter) const;
     WeightUpdate update_of(const MatrixParameter& parameter, const Slot* slot, const StepContext& step) const;
     void quantise(const MatrixParameter& parameter, const Slot& slot, const StepContext& step,
                   cudaStream_t stream);
@@ -145,6 +152,19 @@ class TransformerArm final : public CudaArm {
     void cast_unless_done(Slot& slot, const StepContext& step);
     bool recast(const Slot& weights) const;  // at the beginning of each step
     static StepContext on_main(const StepContext& step);
+    static StepContext on_side(const StepContext& step);
+    void begin_beside(const StepContext& step);
+    // ---- several ranks
+    const WeightBlock* block_of(TensorId id) const override { return blocks_of_[id.index]; }
+    static SharedWeight shared(const MatrixParameter& parameter, const Slot* slot);
+    std::vector<Linear*> linears();                  // in the order of the forward pass
+    bool casts_weights(const Linear& linear) const;  // before their GEMMs
+    void gather_weights(const StepContext& step);
+    void share_and_update(const Linear& linear, const StepContext& step);
+    void share_partials(const StepContext& step);
+    void update_alone(const Linear& linear, const StepContext& step);
+    void update_with_ranks(const StepContext& step);
+    void record_or_share(const std::vector<bool>& chosen, const StepContext& step);
     Event& next_event() { return events_[events_used_++ % events_.size()]; }
     void join(const StepContext& step);
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
@@ -165,6 +185,7 @@ class TransformerArm final : public CudaArm {
     // The launch that gives a tensor's values.
     using Source = std::function<Launch(const ArmState*, cudaStream_t)>;
     std::vector<Source> sources_;
+    std::vector<const WeightBlock*> blocks_of_;  // by tensor
     WeightList weights_;
     MatrixParameter* embedding_ = nullptr;
     Parameters head_gradient_;  // of a head that reads the embedding

@@ -12,6 +12,7 @@ TokenRing TransformerArm::tokens(const ArmState* arm) const {
     ring.inputs = rings_.inputs;
     ring.input_slots = rings_.input_slots;
     ring.arm = arm;
+    ring.parts = evaluates_ ? 1 : place_.count;  // every rank evaluates all
     return ring;
 }
 

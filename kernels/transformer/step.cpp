@@ -36,21 +36,29 @@ bool TransformerArm::recast(const Slot& weights) const {
 
 void TransformerArm::multiply(Linear& linear, void* y, const StepContext& step) {
     cast_unless_done(linear.x, step);
-    if (linear.w.cast && recast(linear.w)) cast_now(linear.w, step);
-    linear.fprop->run(linear.x.for_first(), linear.w.for_first(), y, factors(linear.x, false),
-                      factors(linear.w, false), step.main);
+    if (linear.gathered && step.main != step.side)
+        check(cudaStreamWaitEvent(step.main, linear.gathered->get()), "cudaStreamWaitEvent");
+    if (casts_weights(linear)) cast_now(linear.w, step);
+    watched(Part::gemm, step.main, [&] {
+        linear.fprop->run(linear.x.for_first(), linear.w.for_first(), y, factors(linear.x, false),
+                          factors(linear.w, false), step.main);
+    });
     step.tell(Part::gemm);
     round_emulated(y, shape(linear.out), recipe_.out, step);
 }
 
 void TransformerArm::multiply_back(Linear& linear, void* dx, const StepContext& step) {
     cast_unless_done(linear.dy, step);
-    linear.dgrad->run(linear.dy.for_first(), linear.w.for_second(), dx, factors(linear.dy, false),
-                      factors(linear.w, true), step.main);
+    watched(Part::gemm, step.main, [&] {
+        linear.dgrad->run(linear.dy.for_first(), linear.w.for_second(), dx, factors(linear.dy, false),
+                          factors(linear.w, true), step.main);
+    });
     step.tell(Part::gemm);
     round_emulated(dx, shape(linear.in), recipe_.out, step);
-    linear.wgrad->run(linear.dy.for_second(), linear.x.for_second(), linear.dw->get(),
-                      factors(linear.dy, true), factors(linear.x, true), step.main);
+    watched(Part::gemm, step.main, [&] {
+        linear.wgrad->run(linear.dy.for_second(), linear.x.for_second(), linear.dw->get(),
+                          factors(linear.dy, true), factors(linear.x, true), step.main);
+    });
     step.tell(Part::gemm);
     round_emulated(linear.dw->get(), linear.w.shape, recipe_.wgrad, step);
     if (aligned()) hold_gradient(linear, step);
@@ -182,7 +190,7 @@ void TransformerArm::loss(const StepContext& step) {
 
 void TransformerArm::backward(const StepContext& step) {
     multiply_back(head_, dx_.get(), step);
-    if (!shape_.tied) queue_updates({&head_});
+    gradient_is_there(head_, step);
     norm_back(norm_, dx_.get(), nullptr, &blocks_.back()->down.dy, step);
     backward_blocks(step);
     clear_padding(*embedding_, step.main);
@@ -213,11 +221,13 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         if (block.scaled_down.size() > 0)
             unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
                             block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
+        gradient_is_there(block.down, step);
         multiply_back(block.gate_up, dx_.get(), step);
+        gradient_is_there(block.gate_up, step);
         norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step,
                   block.attention_backward.bytes() >= Counters::kBytes ? &block.attention_backward : nullptr);
         multiply_back(block.out, block.dattended.get(), step);
-        queue_updates({&block.down, &block.gate_up, &block.out});
+        gradient_is_there(block.out, step);
         attend_backward_beside_updates(block, step);
         if (block.qkv.dy.in_place()) {
             rotate_heads(block.dqkv.get(), out_, shape(block.qkv.out), rotary(), Turn::back, rounds(),
@@ -227,7 +237,7 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         multiply_back(block.qkv, dx_.get(), step);
         // Where nothing else waits, these wait for the attention of the block before, if there is one.
         const bool now = !waiting_.linears.empty() || b == 0;
-        queue_updates({&block.qkv});
+        gradient_is_there(block.qkv, step);
         if (now && !clips()) update_beside(step);
         norm_back(block.norm1, dx_.get(), &block.norm2.gradient, b > 0 ? &blocks_[b - 1]->down.dy : nullptr,
                   step);
@@ -237,6 +247,9 @@ void TransformerArm::backward_blocks(const StepContext& step) {
 
 CudaArm::StepContext TransformerArm::on_main(const StepContext& step) {
     return {step.main, step.main, step.arm, step.with_stats, step.mark};
+}
+CudaArm::StepContext TransformerArm::on_side(const StepContext& step) {
+    return {step.side, step.side, step.arm, step.with_stats, step.mark};
 }
 
 void TransformerArm::fill_block_inputs(cudaStream_t stream) {
@@ -263,13 +276,20 @@ void TransformerArm::enqueue_blocks(cudaStream_t stream, const Mark& mark) {
 void TransformerArm::requantise_weights() {
     const StepContext step{nullptr, nullptr, arm_.get(), true, nullptr};
     const auto ready = [&](Linear& linear) {
+        if (linear.weight->block) return send_block(shared(*linear.weight, &linear.w), step.main);
         if (recipe_.master == MasterWeights::none)
             quantize_storage(linear.w, linear.weight->master.get(), Rounding::nearest, step.arm, step.main);
         if (linear.w.cast && !recast(linear.w)) cast_now(linear.w, step);
     };
+    for (Linear* linear : linears()) ready(*linear);
+}
+
+std::vector<TransformerLinear*> TransformerArm::linears() {
+    std::vector<Linear*> out;
     for (const auto& block : blocks_)
-        for (Linear* linear : {&block->qkv, &block->out, &block->gate_up, &block->down}) ready(*linear);
-    ready(head_);
+        out.insert(out.end(), {&block->qkv, &block->out, &block->gate_up, &block->down});
+    out.push_back(&head_);
+    return out;
 }
 
 void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, const Mark& mark) {
@@ -283,15 +303,17 @@ void TransformerArm::enqueue(cudaStream_t stream, int steps, bool with_stats, co
         const bool last = i + 1 == steps;
         const StepContext step{stream, mark ? stream : side_.get(), arm_.get() + i, with_stats, &mark};
         begin_step();
+        named("gather", [&] { gather_weights(step); });
         named("forward", [&] { forward(step); });
         named("loss", [&] { loss(step); });
         // Before the optimiser casts the next step's weights.
-        record_tensors(read_forward_, on_main(step));
+        record_or_share(read_forward_, step);
         named("backward", [&] { backward(step); });
         named("update", [&] { update(step); });
+        if (place_.several()) record_or_share(gradients_, step);
         join(step);
         if (aligned()) hold_aligned(stream);
-        record_tensors(gradients_, on_main(step));
+        if (!place_.several()) record_or_share(gradients_, step);
         finish_step(finite_.get(), results_.get(), step.arm, last ? arm_.get() : nullptr, stream, nullptr,
                     moment_counts_.get(), moment_results_.get());
         step.tell(Part::bookkeeping);

@@ -1,5 +1,6 @@
 // The optimiser's part of a step: beside the backward pass, and the rest after it.
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "kernels/transformer/arm.h"
@@ -12,15 +13,27 @@ void TransformerArm::begin_step() {
     waiting_ = {};
 }
 
-// Their gradients are there.
-void TransformerArm::queue_updates(std::initializer_list<const Linear*> linears) {
-    waiting_.linears.insert(waiting_.linears.end(), linears);
+// The update waits for its turn. The gradient of a head that reads the embedding is a part of the embedding's.
+void TransformerArm::gradient_is_there(const Linear& linear, const StepContext& step) {
+    if (linear.dw == &head_gradient_) return;
+    if (place_.several()) return share_and_update(linear, step);
+    waiting_.linears.push_back(&linear);
+}
+
+// The next work on the side stream waits for all work that the main one has so far.
+void TransformerArm::begin_beside(const StepContext& step) {
+    if (step.main == step.side) return;
+    Event& ready = next_event();
+    ready.record(step.main);
+    check(cudaStreamWaitEvent(step.side, ready.get()), "cudaStreamWaitEvent");
+    side_used_ = true;
 }
 
 // A GEMM takes all registers of a multiprocessor; the last kernel of attention does not, so that updates run beside it. They
 // move up to 1.25 times its bytes: a small rest shall not need a launch of its own.
 void TransformerArm::attend_backward_beside_updates(Block& block, const StepContext& step) {
-    const bool beside = step.main != step.side && !clips() && attention_ && attention_->bytes_of_last() > 0;
+    const bool beside = step.main != step.side && !clips() && !place_.several() && attention_ &&
+                        attention_->bytes_of_last() > 0;
     if (!beside) return attend_backward(block, step);
     Event& before = next_event();
     before.record(step.main);
@@ -42,12 +55,8 @@ void TransformerArm::attend_backward_beside_updates(Block& block, const StepCont
 
 // What waits, beside what the backward pass does next.
 void TransformerArm::update_beside(const StepContext& step) {
-    if (step.main != step.side) {
-        Event& ready = next_event();
-        ready.record(step.main);
-        check(cudaStreamWaitEvent(step.side, ready.get()), "cudaStreamWaitEvent");
-        side_used_ = true;
-    }
+    if (place_.several()) return;  // they are updated where ranks have added them
+    begin_beside(step);
     update_waiting(~0U, 0, step, step.side);
 }
 
@@ -79,11 +88,21 @@ void TransformerArm::quantise(const MatrixParameter& parameter, const Slot& slot
         quantize_storage(slot, parameter.master.get(), recipe_.round_update, step.arm, stream);
 }
 
+// What its update reads: of one rank, or summed over the ranks.
+std::pair<const void*, Element> TransformerArm::gradient_of(const MatrixParameter& parameter) const {
+    if (place_.several() && !parameter.in_bucket)
+        return {summed_gradient(shared(parameter, nullptr)), summed_in()};
+    return {parameter.gradient.get(), parameter.gradient.element()};
+}
+
 WeightUpdate TransformerArm::update_of(const MatrixParameter& parameter, const Slot* slot,
                                        const StepContext& step) const {
+    const WeightBlock* const block = parameter.own();
     CastTarget target;
     target.element = Element::f32;  // nothing is stored; the next step casts
-    if (slot && !recast(*slot)) {
+    if (block) {
+        target = block_target(shared(parameter, slot), step.with_stats);
+    } else if (slot && !recast(*slot)) {
         target = target_of(*slot, step.with_stats);
         if (!slot->cast) target.rows = parameter.master.get();
     }
@@ -91,9 +110,8 @@ WeightUpdate TransformerArm::update_of(const MatrixParameter& parameter, const S
     source.w = parameter.master.get();
     source.m = parameter.m.get();
     source.v = parameter.v.get();
-    source.g = parameter.gradient.get();
+    std::tie(source.g, source.g_element) = gradient_of(parameter);
     source.element = parameter.master.element();
-    source.g_element = parameter.gradient.element();
     source.inputs = rings_.inputs;
     source.input_slots = rings_.input_slots;
     source.arm = step.arm;
@@ -101,7 +119,7 @@ WeightUpdate TransformerArm::update_of(const MatrixParameter& parameter, const S
     source.adamw = adamw();
     source.gradient_factor = clip_factor_.get();
     if (slot) source.rounded = rounded(parameter.m, parameter.v, slot->ordinal);
-    return {source, parameter.shape, target};
+    return {source, block ? block->shape : parameter.shape, target};
 }
 
 void TransformerArm::optimise_gains(const StepContext& step) {
@@ -111,10 +129,11 @@ void TransformerArm::optimise_gains(const StepContext& step) {
         BiasUpdates updates;
         for (std::size_t i = first; i < std::min(first + kMostBiases, vectors.size()); ++i) {
             VectorParameter& p = *vectors[i];
+            const bool summed = clips() || place_.several();
             updates.layer[updates.layers++] = {
-                p.value.get(),        p.m.get(),      p.v.get(),
-                p.gradient.get(),     p.before.get(), clips() ? p.gradient.get() : p.partials.get(),
-                clips() ? 1 : strips, p.count,        padded(p.count)};
+                p.value.get(),       p.m.get(),      p.v.get(),
+                p.gradient.get(),    p.before.get(), summed ? summed_gradient(p) : p.partials.get(),
+                summed ? 1 : strips, p.count,        padded(p.count)};
         }
         update_biases(updates, rings_.inputs, rings_.input_slots, step.arm, finite_.get(), step.main, adamw(),
                       clip_factor_.get());
@@ -122,30 +141,44 @@ void TransformerArm::optimise_gains(const StepContext& step) {
     step.tell(Part::optimiser);
 }
 
+// What gradients are multiplied by, from the norm of all.
+void TransformerArm::limit_norm(const StepContext& step) {
+    const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
+    const auto square = [&](const void* g, Element element, std::size_t count, std::size_t at) {
+        sum_of_squares(g, element, static_cast<long long>(count), square_partials_.get() + at, step.main);
+    };
+    for (VectorParameter* p : weights_.vectors()) {
+        if (!p->summed)
+            sum_strips(p->partials.get(), strips, p->count, padded(p->count), p->gradient.get(), step.main);
+        square(summed_gradient(*p), Element::f32, static_cast<std::size_t>(padded(p->count)), p->partials_at);
+    }
+    for (MatrixParameter* p : weights_.matrices()) {
+        const auto [g, element] = gradient_of(*p);
+        square(g, element, p->block ? p->block->elements() : elements(p->shape), p->partials_at);
+    }
+    share_partials(step);
+    clip_factor(square_partials_.get(), static_cast<int>(square_partials_.size()), spec_.clip,
+                clip_factor_.get(), nullptr, step.main, 1.0 / place_.count);
+    step.tell(Part::optimiser);
+}
+
 // What the backward pass has not updated yet: with clipping everything.
 void TransformerArm::update(const StepContext& step) {
+    if (place_.several()) return update_with_ranks(step);
     if (clips()) {
-        const int strips = norm_partials(shape(static_cast<int>(shape_.d)));
-        for (VectorParameter* p : weights_.vectors()) {
-            sum_strips(p->partials.get(), strips, p->count, padded(p->count), p->gradient.get(), step.main);
-            sum_of_squares(p->gradient.get(), Element::f32, padded(p->count),
-                           square_partials_.get() + p->partials_at, step.main);
-        }
-        for (MatrixParameter* p : weights_.matrices())
-            sum_of_squares(p->gradient.get(), p->gradient.element(),
-                           static_cast<long long>(elements(p->shape)),
-                           square_partials_.get() + p->partials_at, step.main);
-        clip_factor(square_partials_.get(), static_cast<int>(square_partials_.size()), spec_.clip,
-                    clip_factor_.get(), nullptr, step.main);
-        step.tell(Part::optimiser);
+        limit_norm(step);
         update_waiting(~0U, 0, step, step.main);
     }
+    update_embedding(step);
+    optimise_gains(step);
+}
+
+void TransformerArm::update_embedding(const StepContext& step) {
     const Slot* const head = shape_.tied ? &head_.w : nullptr;
     const WeightUpdate embedding = update_of(*embedding_, head, step);
     update_weights(embedding.source, embedding.shape, embedding.target, step.main);
     if (head) quantise(*embedding_, *head, step, step.main);
     step.tell(Part::optimiser);
-    optimise_gains(step);
 }
 
 // The updates on the side stream are a part of the step.

@@ -100,7 +100,7 @@ Trained train(const TrainSpec& spec, Sharing sharing, bool evaluates) {
     const cudaStream_t stream = device()->stream.get();
     Batches batches(spec);
     TransformerArm arm(spec, spec.arms[0], engine_of(spec), device()->lt, batches.rings(false), stream, {},
-                       sharing);
+                       {}, sharing);
     Trained out;
     out.allocated = arm.memory_bytes();
     out.listed = arm.memory().requested_bytes();
@@ -193,7 +193,7 @@ TEST_CASE("a measurement of the blocks alone finds its inputs again in every rep
         const cudaStream_t stream = device()->stream.get();
         batches.stage(0, 2e-3, 1, stream);
         TransformerArm arm(spec, spec.arms[0], engine_of(spec), device()->lt, batches.rings(false), stream,
-                           {}, sharing);
+                           {}, {}, sharing);
         arm.fill_block_inputs(stream);
         for (int i = 0; i < 3; ++i) arm.enqueue_blocks(stream, {});
         device()->stream.wait();
@@ -217,7 +217,7 @@ TEST_CASE("what shares memory is not offered for a view, weights are, and a smal
         const TrainSpec spec = spec_of({"delayed"});
         const Batches batches(spec);
         const TransformerArm arm(spec, spec.arms[0], engine_of(spec), device()->lt, batches.rings(false),
-                                 device()->stream.get(), {}, sharing);
+                                 device()->stream.get(), {}, {}, sharing);
         for (std::size_t i = 0; i < arm.plan().tensors.size(); ++i) {
             CAPTURE(arm.plan().tensors[i].name);
             const bool weight = arm.plan().tensors[i].tensor == TensorClass::w;

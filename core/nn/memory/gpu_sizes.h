@@ -66,9 +66,10 @@ constexpr std::size_t eight_bit_moment_bytes(std::size_t n) {
     return (n + 127) / 128 * (128 + sizeof(float));
 }
 
-// What ranks compare in a step: amaxes of at most so many tensors, the rank's own behind them, and whether the arm goes on.
+// What ranks compare in a step: the amaxes of at most all casts, of so many in a launch, and whether the arm goes on; behind these
+// the rank's own amaxes.
 constexpr int kMostRankValues = 192;
-constexpr std::size_t kRankValuesBytes = (2 * kMostRankValues + 1) * sizeof(float);
+constexpr std::size_t rank_values(std::size_t casts) { return 2 * casts + 1; }
 
 // Bytes of the structures of launch.h.
 constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,

@@ -53,7 +53,7 @@ void ListMaker::add_side(const Side& side, int rows, int cols, int layer, Tensor
         add(first ? ArmPart::value : ArmPart::second_value, 4 * n, layer, tensor, side.value);
 }
 
-void ListMaker::add_shared(const ModelPlan& plan, const Recipe& recipe) {
+void ListMaker::add_shared(const TrainSpec& spec, const ModelPlan& plan, const Recipe& recipe) {
     const std::size_t casts = plan.tensors.size() + split_tensors(plan, recipe);
     add(ArmPart::states, casts * kScaleStateBytes);
     add(ArmPart::history, casts * kHistoryCapacity * sizeof(float));
@@ -62,9 +62,36 @@ void ListMaker::add_shared(const ModelPlan& plan, const Recipe& recipe) {
     add(ArmPart::finite, sizeof(std::int32_t));
     add(ArmPart::results, kRecordSlots * kStepResultBytes);
     add(ArmPart::tensor_results, kRecordSlots * casts * kTensorResultBytes);
+    if (spec.ranks.count > 1) {
+        add(ArmPart::spare_state, kScaleStateBytes);
+        add(ArmPart::rank_values, sizeof(float) * rank_values(casts));
+    }
     if (!has_narrow_moments(recipe)) return;
     add(ArmPart::moment_counts, kMomentCountsBytes);
     add(ArmPart::moment_results, kRecordSlots * kMomentResultBytes);
+}
+
+void ListMaker::add_ranked(const TrainSpec& spec, const RankedWeight& weight, int layer) {
+    const auto of = [&](ArmPart part, std::size_t bytes, Life life = {}) {
+        add(part, bytes, layer, TensorClass::x, life);
+    };
+    const std::size_t sum = spec.ranks.sum == "bf16" ? 2 : 4, whole = elements(weight.rows, weight.cols);
+    if (gradient_bytes(spec, weight.arm, weight.engine) != sum)
+        of(ArmPart::sent_gradient, sum * whole, weight.gradient);
+    if (!spec.ranks.sharded()) return;
+    const std::size_t block =
+        elements(static_cast<int>(block_rows(size(weight.rows), spec.ranks.count)), weight.cols);
+    const Engine engine = gemm_engine(weight.engine, weight.recipe);
+    const std::size_t sent = bytes_of(sent_of(spec.ranks, weight.recipe, engine));
+    of(ArmPart::block_gradient, sum * block, weight.gradient);
+    if (!keeps_bf16_weights(spec, weight.recipe, engine)) of(ArmPart::block_sent, sent * block);
+    if (!gathers_operand(spec, weight.recipe, engine)) of(ArmPart::gathered, sent * whole);
+}
+
+void ListMaker::add_bucket(const TrainSpec& spec, std::size_t count, Life life) {
+    const std::size_t ranks = size(spec.ranks.count);
+    if (ranks > 1)
+        add(ArmPart::bucket, sizeof(float) * ((count + ranks - 1) / ranks * ranks), 0, TensorClass::x, life);
 }
 
 }  // namespace fp8lab::cuda

@@ -50,8 +50,20 @@ class ListMaker {
         Life operand = {}, value = {};  // `value`: where it is cast to MX
     };
     void add_side(const Side& side, int rows, int cols, int layer, TensorClass tensor);
-    // Adds states, records and the step, which every model has.
-    void add_shared(const ModelPlan& plan, const Recipe& recipe);
+    // Adds states, records and the step, which every model has, and what ranks compare.
+    void add_shared(const TrainSpec& spec, const ModelPlan& plan, const Recipe& recipe);
+    // What ranks exchange of a weight (rows, cols) whose gradient they add as RankSum says; `recipe`: of its GEMM, `arm`: of the
+    // gradients; `gradient`: the phases that use these.
+    struct RankedWeight {
+        const Recipe& arm;
+        const Recipe& recipe;
+        Engine engine;  // of the arm
+        int rows, cols;
+        Life gradient = {};
+    };
+    void add_ranked(const TrainSpec& spec, const RankedWeight& weight, int layer);
+    // FP32 gradients of `count` padded elements that ranks add in one bucket.
+    void add_bucket(const TrainSpec& spec, std::size_t count, Life life = {});
 };
 
 }  // namespace fp8lab::cuda

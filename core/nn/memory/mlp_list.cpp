@@ -17,7 +17,6 @@ class MlpList : public ListMaker {
   private:
     void add_tensor(TensorClass tensor, int layer, int rows, int cols);
     void add_layer(int layer, int in, int out);
-    void add_ranks(int layer, int in, int out);
     void add_arm();
     int layers() const { return static_cast<int>(spec_.layers.size()) - 1; }
     Recipe recipe_of(int layer) const { return recipe_of_layer(recipe_, std::max(layer, 1), layers()); }
@@ -115,40 +114,22 @@ void MlpList::add_layer(int layer, int in, int out) {
         of(ArmPart::bias_v, biases);
     }
     of(ArmPart::bias_partials, size(parts_ * tiles_down(padded(batch_))) * biases);
-    if (spec_.ranks.count > 1) add_ranks(layer, in, out);
-}
-
-void MlpList::add_ranks(int layer, int in, int out) {
-    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer); };
-    const std::size_t sum = spec_.ranks.sum == "bf16" ? 2 : 4, weights = elements(out, in);
-    if (gradient_bytes(spec_, recipe_, engine_) != sum) of(ArmPart::sent_gradient, sum * weights);
-    if (!spec_.ranks.sharded()) return;
-    const std::size_t block = elements(static_cast<int>(block_rows(size(out), spec_.ranks.count)), in);
-    const Recipe recipe = recipe_of(layer);
-    const Engine engine = gemm_engine(engine_, recipe);
-    const std::size_t sent = bytes_of(sent_of(spec_.ranks, recipe, engine));
-    of(ArmPart::block_gradient, sum * block);
-    if (!keeps_bf16_weights(spec_, recipe, engine)) of(ArmPart::block_sent, sent * block);
-    if (!gathers_operand(spec_, recipe, engine)) of(ArmPart::gathered, sent * weights);
+    if (spec_.ranks.count > 1) add_ranked(spec_, {recipe_, recipe_of(layer), engine_, out, in}, layer);
 }
 
 void MlpList::add_arm() {
     const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes); };
     const std::size_t rows = size(batch_);
-    add_shared(model_plan(spec_), recipe_);
+    add_shared(spec_, model_plan(spec_), recipe_);
     of(ArmPart::loss_partials,
        sizeof(double) * size(parts_) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
     of(ArmPart::row_stats, 2 * sizeof(float) * rows);
     of(ArmPart::row_correct, size(parts_) * rows);
     const int ranks = spec_.ranks.count;
     if (parts_ * ranks > 1) of(ArmPart::gradient_factor, sizeof(float));
-    if (ranks > 1) {
-        std::size_t biases = 0;
-        for (std::size_t l = 1; l < spec_.layers.size(); ++l) biases += size(padded(spec_.layers[l]));
-        of(ArmPart::bias_sums, sizeof(float) * ((biases + size(ranks - 1)) / size(ranks) * size(ranks)));
-        of(ArmPart::spare_state, kScaleStateBytes);
-        of(ArmPart::rank_values, kRankValuesBytes);
-    }
+    std::size_t biases = 0;
+    for (std::size_t l = 1; l < spec_.layers.size(); ++l) biases += size(padded(spec_.layers[l]));
+    add_bucket(spec_, biases);
     if (recipe_.loss_scale > 0) {
         of(ArmPart::loss_scale, kLossScaleBytes);
         of(ArmPart::loss_scale_results, kRecordSlots * kLossScaleResultBytes);

@@ -260,7 +260,8 @@ void TransformerList::add_parameters() {
     const std::size_t narrow = spec_.state == StateType::bf16 ? 2 : 4,
                       gradient = gradient_bytes(spec_, recipe_, engine_);
     const bool moments = spec_.optimizer == OptimizerKind::adamw;
-    std::size_t partials = 0;
+    const int ranks = spec_.ranks.count;
+    std::size_t partials = 0, bucket = 0;
     const auto squares = [](std::size_t n) { return (n + kSquaresOfBlock - 1) / kSquaresOfBlock; };
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
         const ParameterSpec& p = plan_.parameters[i];
@@ -270,19 +271,27 @@ void TransformerList::add_parameters() {
         };
         const Life computed = {backward_[i], at_.end()};
         if (p.shape.size() == 2) {
-            const std::size_t n = elements(static_cast<int>(p.shape.front()), cols);
-            // The embedding is gathered in FP32.
-            const bool wide = p.name == "embedding";
-            of(ArmPart::master, (wide ? 4 : narrow) * n);
-            of(ArmPart::weight_gradient, (wide ? 4 : gradient) * n, computed);
+            const int rows = static_cast<int>(p.shape.front());
+            const bool wide = p.name == "embedding";  // it is gathered in FP32
+            const bool cut = spec_.ranks.sharded() && !wide;
+            const std::size_t each = cut ? block_rows(size(rows), ranks) : size(rows);
+            const int own = static_cast<int>(each);
+            const std::size_t n = elements(rows, cols), owned = elements(own, cols);
+            of(ArmPart::master, (wide ? 4 : narrow) * owned);
+            if (!wide) of(ArmPart::weight_gradient, gradient * n, computed);
+            if (wide && ranks == 1) of(ArmPart::weight_gradient, 4 * n, computed);
             const auto moment = [&](const FormatInfo* format) {
                 if (wide && !(format && p.operand)) return 4 * n;
-                return moment_bytes(spec_, p.operand ? format : nullptr, static_cast<int>(p.shape.front()),
-                                    cols);
+                return moment_bytes(spec_, p.operand ? format : nullptr, own, cols);
             };
             if (moments) of(ArmPart::m, moment(recipe_.moment_m));
             if (moments) of(ArmPart::v, moment(recipe_.moment_v));
-            partials += squares(n);
+            if (wide) bucket += n;
+            if (!wide && ranks > 1)
+                add_ranked(spec_,
+                           {recipe_, plan_.recipe_of(recipe_, *p.operand), engine_, rows, cols, computed},
+                           number);
+            partials += cut ? size(ranks) * squares(each * size(padded(cols))) : squares(n);
         } else {
             const std::size_t bytes = sizeof(float) * size(padded(cols));
             of(ArmPart::bias, bytes);
@@ -293,18 +302,19 @@ void TransformerList::add_parameters() {
             // The update reads all of them, also where the blocks alone are measured.
             of(ArmPart::bias_partials, size(strips_of(rows_, cols)) * bytes,
                p.name == "norm" ? Life{} : computed);
+            bucket += size(padded(cols));
             partials += squares(size(padded(cols)));
         }
     }
-    if (spec_.clip == 0) return;
-    add(ArmPart::square_partials, sizeof(double) * partials);
-    add(ArmPart::gradient_factor, sizeof(float));
+    add_bucket(spec_, bucket, {at_.embedding(), at_.end()});
+    if (spec_.clip > 0) add(ArmPart::square_partials, sizeof(double) * partials);
+    if (spec_.clip > 0 || ranks > 1) add(ArmPart::gradient_factor, sizeof(float));
 }
 
 void TransformerList::add_arm() {
     const std::size_t casts = plan_.tensors.size() + split_tensors(plan_, recipe_), rows = size(rows_),
                       angles = sizeof(float) * shape_.context * shape_.head_size() / 2;
-    add_shared(plan_, recipe_);
+    add_shared(spec_, plan_, recipe_);
     add(ArmPart::row_stats, 2 * sizeof(float) * rows);
     add(ArmPart::row_loss, sizeof(double) * rows);
     add(ArmPart::row_correct, rows);
