@@ -9,8 +9,8 @@
 
 namespace fp8lab::cli {
 
-inline Preparation told_on_stderr() {
-    return {[progress = std::make_shared<ProgressLine>()](const std::string& what) {
+inline Preparation told_on_stderr(bool shown = true) {
+    return {[progress = std::make_shared<ProgressLine>(shown)](const std::string& what) {
                 end_if_interrupted();
                 if (what.empty())
                     progress->erase();

@@ -18,7 +18,8 @@ constexpr std::int64_t kElsewhere = 2000 * kMillisecond;
 
 }  // namespace
 
-ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1), next_(now_ns() + kSilent) {}
+ProgressLine::ProgressLine(bool shown)
+    : shown_(shown), terminal_(shown && ::isatty(STDERR_FILENO) == 1), next_(now_ns() + kSilent) {}
 
 // The clock is exact to a few milliseconds, since loops that take microseconds ask for it.
 std::int64_t ProgressLine::now_ns() {
@@ -43,6 +44,7 @@ void ProgressLine::tell_due() {
     if (!due() || now_ == told_) return;  // another thread was faster, or there is no news
     next_ = now_ns() + (terminal_ ? kOnTerminal : kElsewhere);
     told_ = now_;
+    if (!shown_) return;
     terminal_ ? draw_line(told_) : tell(told_);
 }
 

@@ -19,7 +19,8 @@ namespace fp8lab {
 
 class ProgressLine {
   public:
-    ProgressLine();
+    // shown: else nothing is printed; the rest is as always.
+    explicit ProgressLine(bool shown = true);
     ~ProgressLine();
     ProgressLine(const ProgressLine&) = delete;
     ProgressLine& operator=(const ProgressLine&) = delete;
@@ -37,7 +38,7 @@ class ProgressLine {
     static std::int64_t now_ns();
     void tell_due();
 
-    const bool terminal_;
+    const bool shown_, terminal_;
     std::atomic<std::int64_t> next_;  // by now_ns()
     std::mutex mutex_;                // of what follows
     std::string now_, told_;

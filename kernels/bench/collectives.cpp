@@ -92,7 +92,7 @@ std::vector<CollectiveTime> time_collectives(const std::vector<int>& devices,
             for (const Case& one : cases)
                 ms[at].push_back(times_of(one, place, stream.get(), in, out, repeats));
         },
-        [&](const std::exception& error) { links.front()->fail(error.what()); });
+        [&](int, const std::exception& error) { links.front()->fail(error.what()); });
     std::vector<CollectiveTime> times;
     for (std::size_t c = 0; c < cases.size(); ++c) {
         std::vector<double> slowest = ms.front()[c];

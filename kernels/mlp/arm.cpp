@@ -81,12 +81,7 @@ void MlpArm::allocate() {
         const auto floats = [&](ArmPart part) {
             return Buffer<float>(plan.bytes(part, number) / sizeof(float));
         };
-        layer->sent_gradient = Memory(plan.bytes(ArmPart::sent_gradient, number));
-        if (spec_.ranks.sharded()) {
-            layer->block = make_block(layer->w.id, layer->w.shape,
-                                      [&](ArmPart part) { return Memory(plan.bytes(part, number)); });
-            if (layer->w.first.bytes() > 0) fill_zeros(layer->w.first.get(), layer->w.first.bytes());
-        }
+        if (place_.several()) allocate_ranks(*layer, plan);
         layer->h = Memory(plan.bytes(ArmPart::output, number));
         layer->da = Memory(plan.bytes(ArmPart::input_gradient, number));
         layer->master = parameters(ArmPart::master, kept_in_);

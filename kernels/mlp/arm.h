@@ -80,6 +80,7 @@ class MlpArm final : public CudaArm {
     Launch source_of(const Slot& slot, const ArmState* arm, cudaStream_t stream, When when) override;
     bool keeps(TensorId id) const override;
     // ---- several ranks
+    void allocate_ranks(MlpLayer& layer, const ArmMemory& plan);
     const WeightBlock* block_of(TensorId id) const override;
     static SharedWeight shared(const MlpLayer& layer);
     bool casts_weights(const MlpLayer& layer) const;  // before their first GEMM
@@ -106,8 +107,8 @@ class MlpArm final : public CudaArm {
     Buffer<float2> row_stats_;
     Buffer<std::uint8_t> row_correct_;
     Buffer<float> gradient_factor_;  // 1 / micro-batches, where there are several
-    Memory bucket_;  // FP32 gradients of biases, summed over the ranks
-    int micro_ = 0;  // whose launches are enqueued, or were last
+    Memory bucket_;                  // FP32 gradients of biases, summed over the ranks
+    int micro_ = 0;                  // whose launches are enqueued, or were last
     struct Events {
         // The scales of the step are up to date, except those of dy in the backward pass; the next batch is
         // cast.

@@ -7,6 +7,14 @@
 
 namespace fp8lab::cuda {
 
+void MlpArm::allocate_ranks(MlpLayer& layer, const ArmMemory& plan) {
+    const auto take = [&](ArmPart part) { return Memory(plan.bytes(part, layer.number)); };
+    layer.sent_gradient = take(ArmPart::sent_gradient);
+    if (!spec_.ranks.sharded()) return;
+    layer.block = make_block(layer.w.id, layer.w.shape, take);
+    if (layer.w.first.bytes() > 0) fill_zeros(layer.w.first.get(), layer.w.first.bytes());
+}
+
 const WeightBlock* MlpArm::block_of(TensorId id) const {
     if (plan_.tensor(id).tensor != TensorClass::w) return nullptr;
     const auto& block = layers_[static_cast<std::size_t>(MlpTensor(id).layer) - 1]->block;

@@ -14,8 +14,7 @@ Workers::~Workers() {
     changed_.notify_all();
 }
 
-void Workers::run(const std::function<void(int)>& work,
-                  const std::function<void(const std::exception&)>& failed) {
+void Workers::run(const std::function<void(int)>& work, const Failed& failed) {
     std::unique_lock lock(mutex_);
     work_ = &work;
     failed_ = &failed;
@@ -43,7 +42,7 @@ void Workers::serve(int index) {
             const bool first = !failure_;
             if (first) failure_ = thrown;
             lock.unlock();
-            if (first) (*failed_)(error);
+            if (first) (*failed_)(index, error);
         }
         lock.lock();
         if (--left_ == 0) changed_.notify_all();

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
-#include <mutex>
 
 #include "core/base/error.h"
 #include "kernels/ranks/devices.h"
@@ -161,30 +160,23 @@ class ManyGpuTrainer final : public Trainer {
     template <class Work>
     void on_all(const Work& work) const {
         if (broken_) throw Error(ErrorKind::failed, "GPUs", "a rank has failed before");
-        int failed = 0;
-        std::mutex mutex;
+        const Member* failed = nullptr;  // the first
         const auto rank_work = [&](int index) {
             Member& member = members_[static_cast<std::size_t>(index)];
             check(cudaSetDevice(member.device), "cudaSetDevice");
-            try {
-                work(member);
-            } catch (...) {
-                const std::lock_guard lock(mutex);
-                if (!broken_) failed = index;
-                broken_ = true;
-                throw;
-            }
+            work(member);
         };
         try {
-            workers_.run(rank_work, [&](const std::exception& error) {
+            workers_.run(rank_work, [&](int index, const std::exception& error) {
+                broken_ = true;
+                failed = &members_[static_cast<std::size_t>(index)];
                 const auto* const own = dynamic_cast<const Error*>(&error);
-                const Member& first_failed = members_[static_cast<std::size_t>(failed)];
-                first_failed.place.link->fail(own ? with_rank(*own, first_failed).what() : error.what());
+                failed->place.link->fail(own ? with_rank(*own, *failed).what() : error.what());
                 for (const Member& each : members_)
                     if (each.place.collective) each.place.collective->abort();
             });
         } catch (const Error& error) {
-            throw with_rank(error, members_[static_cast<std::size_t>(failed)]);
+            throw with_rank(error, *failed);
         }
     }
     // What any GPU would say needs no rank.
@@ -196,7 +188,7 @@ class ManyGpuTrainer final : public Trainer {
     }
     // On the threads whose devices they belong to; nothing waits for the others.
     void release() {
-        const auto nothing = [](const std::exception&) {};
+        const auto nothing = [](int, const std::exception&) {};
         workers_.run(
             [&](int index) {
                 Member& member = members_[static_cast<std::size_t>(index)];

@@ -8,6 +8,21 @@
 
 namespace fp8lab::cuda {
 
+EngineChoice engine_or_refusal(const TrainSpec& spec, const Recipe& recipe, const Refusal& refusal) {
+    const EngineChoice choice = choose_engine(recipe, refusal);
+    if (!find_model(spec.model).tokens) return choice;
+    const auto refuse = [&](const char* why) {
+        throw Error(ErrorKind::backend, "recipe " + recipe.name, std::string(why) + ": --backend cpu");
+    };
+    if (recipe.loss_scale > 0) refuse("a GPU scales the loss of model mlp only");
+    if (recipe.master == MasterWeights::bf16)
+        refuse("weights in BF16 without an FP32 master are computed on the CPU only, but for model mlp");
+    if (recipe.out != OutType::fp32 || recipe.fwd->name == "fp32") return choice;
+    const std::string why = "between the GEMMs of a transformer the tensor cores' arms have BF16";
+    if (split_tensors(model_plan(spec), recipe) > 0) refuse_emulated_inputs(recipe, "out=fp32", why);
+    return {Engine::emulated, why};
+}
+
 void refuse_accumulation(const TrainSpec& spec) {
     const Accumulation& a = spec.accumulate;
     const auto refuse = [](const char* option, const std::string& why) {

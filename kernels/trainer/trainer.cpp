@@ -103,20 +103,8 @@ class CudaTrainer final : public Trainer {
     const TrainedArm& arm(int index) const;
     TrainedArm& arm(int index) { return const_cast<TrainedArm&>(std::as_const(*this).arm(index)); }
     EngineChoice engine_of(const Recipe& recipe) const {
-        const EngineChoice choice = choose_engine(
-            recipe, [&](const GemmSpec& spec) { return refusal_of(device_->lt, spec, stream()); });
-        if (tokens_ && recipe.loss_scale > 0)
-            throw Error(ErrorKind::backend, "recipe " + recipe.name,
-                        "a GPU scales the loss of model mlp only: --backend cpu");
-        if (tokens_ && recipe.master == MasterWeights::bf16)
-            throw Error(
-                ErrorKind::backend, "recipe " + recipe.name,
-                "weights in BF16 without an FP32 master are computed on the CPU only, but for model mlp: "
-                "--backend cpu");
-        if (!tokens_ || recipe.out != OutType::fp32 || recipe.fwd->name == "fp32") return choice;
-        const std::string why = "between the GEMMs of a transformer the tensor cores' arms have BF16";
-        if (split_tensors(model_plan(spec_), recipe) > 0) refuse_emulated_inputs(recipe, "out=fp32", why);
-        return {Engine::emulated, why};
+        return engine_or_refusal(
+            spec_, recipe, [&](const GemmSpec& gemm) { return refusal_of(device_->lt, gemm, stream()); });
     }
     std::unique_ptr<CudaArm> make_arm(const Recipe& recipe) const;
     void apply(const Command& command);
@@ -134,6 +122,7 @@ class CudaTrainer final : public Trainer {
     void finish(InFlight& work);
     void add_record(TrainedArm& target, int step, const RankRecords& ranks, bool with_stats);
     NonFinite nonfinite(const TrainedArm& target, int step, const RankRecords& ranks) const;
+    NonFinite nonfinite_parameter(const CudaArm& arm, int step) const;
     void drain() { collect(0); }
     bool warm() const {  // every arm has run
         return std::ranges::all_of(arms_,
@@ -417,13 +406,22 @@ void CudaTrainer::add_record(TrainedArm& target, int step, const RankRecords& ra
     target.records.push_back(std::move(record));
 }
 
+// Of parameters that every rank has there is no rank.
+NonFinite CudaTrainer::nonfinite_parameter(const CudaArm& arm, int step) const {
+    const auto names = place_.link->all_gather(
+        arm.nonfinite_parameter(), fmt::format("the parameter that became non-finite at step {}", step));
+    if (std::ranges::count(names, names.front()) == std::ssize(names)) return {step, names.front()};
+    const auto named = std::ranges::find_if(names, [](const std::string& name) { return name != "update"; });
+    return {step, *named, static_cast<int>(named - names.begin())};
+}
+
 NonFinite CudaTrainer::nonfinite(const TrainedArm& target, int step, const RankRecords& ranks) const {
     if (!place_.several()) return {step, first_nonfinite(ranks.of.front(), *target.arm)};
     for (int rank = 0; rank < place_.count; ++rank)
         if (std::string name = first_nonfinite(ranks.of[static_cast<std::size_t>(rank)], *target.arm, false);
             !name.empty())
             return {step, std::move(name), rank};
-    return {step, "update"};
+    return nonfinite_parameter(*target.arm, step);
 }
 
 void CudaTrainer::finish(InFlight& work) {

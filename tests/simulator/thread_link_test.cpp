@@ -29,7 +29,7 @@ std::vector<std::string> on_links(int ranks, std::chrono::milliseconds timeout, 
                 thrown[at] = error.what();
             }
         },
-        [](const std::exception&) {});
+        [](int, const std::exception&) {});
     return thrown;
 }
 
@@ -63,15 +63,27 @@ TEST_CASE("a thread that fails, or does not come, ends the calls of the others")
 
 TEST_CASE("workers do each call once in every thread, and the first that throws ends it") {
     cuda::Workers workers(3);
-    std::atomic<int> calls = 0, told = 0;
-    const auto nothing = [](const std::exception&) {};
+    std::atomic<int> calls = 0, told = 0, failed = -1;
+    const auto nothing = [](int, const std::exception&) {};
     for (int i = 0; i < 100; ++i) workers.run([&](int index) { calls += index + 1; }, nothing);
     CHECK(calls == 600);
     const auto throws = [&](int index) {
-        if (index > 0) throw std::runtime_error("a rank has failed");
+        if (index > 0) throw std::runtime_error("rank " + std::to_string(index) + " has failed");
     };
-    CHECK_THROWS_WITH(workers.run(throws, [&](const std::exception&) { ++told; }), "a rank has failed");
+    const auto note = [&](int index, const std::exception& error) {
+        ++told;
+        failed = index;
+        CHECK(error.what() == "rank " + std::to_string(index) + " has failed");
+    };
+    std::string thrown;
+    try {
+        workers.run(throws, note);
+    } catch (const std::exception& error) {
+        thrown = error.what();
+    }
     CHECK(told == 1);
+    CHECK(failed > 0);
+    CHECK(thrown == "rank " + std::to_string(failed) + " has failed");
     workers.run([&](int) { ++calls; }, nothing);  // they still serve
     CHECK(calls == 603);
 }

@@ -124,6 +124,26 @@ TEST_CASE("a rank of a transformer whose batch is not finite stops all ranks of 
     }
 }
 
+TEST_CASE("weights that all ranks have and that become non-finite are named as on one rank") {
+    for (const bool of_tokens : {false, true})
+        for (const Shard shard : {Shard::none, Shard::zero1}) {
+            TrainSpec spec = on_ranks(of_tokens ? tokens("fp32", 0) : reference("fp32", 9), 2, shard);
+            spec.lr = 1e35;
+            spec.weight_decay = 1e10;  // weights times infinity
+            const auto cpu = make_cpu_trainer(spec);
+            cpu->step(2);
+            const std::string expected = to_string(cpu->snapshot().arms[0].stopped.value());
+            CHECK(expected.find(" of rank") == std::string::npos);
+            CHECK(expected.ends_with("became non-finite at step 0"));
+            on_each_rank(spec, [&](Trainer& trainer, int) {
+                trainer.step(2);
+                const Snapshot snapshot = trainer.snapshot();
+                REQUIRE(snapshot.arms[0].stopped);
+                CHECK(to_string(*snapshot.arms[0].stopped) == expected);
+            });
+        }
+}
+
 TEST_CASE("each rank of a transformer on the GPU may have amaxes of its own") {
     const Scratch folder;
     TrainSpec spec = on_ranks(tokens("delayed:history=4"), 2);

@@ -24,7 +24,7 @@ constexpr std::array kKinds = {
     BenchKind{"accumulate", "what fast FP8 accumulation loses, on a GPU", bench_accumulate},
     BenchKind{"ui", "the window: first frame, frames, slider to pixel, idle, training beside it", bench_ui},
     BenchKind{"blocks", "the blocks of a transformer, forward, backward and update, on a GPU", bench_blocks,
-              "--shape --batch --recipe --state"},
+              "--shape --batch --recipe --state --devices --shard --gather --sum"},
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
               "--layers --batch --recipe --state --sweep --brief --accumulate --accumulate-in --devices "
               "--shard --gather --sum"},
@@ -50,11 +50,12 @@ void add_options(CLI::App& verb, BenchOptions& options) {
                     "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
     verb.add_option("--accumulate-in", options.accumulate_in, "step --accumulate: fp32 or bf16; fp32");
-    verb.add_option("--devices", options.devices,
-                    "step, comm: GPUs, e.g. 0,1 or all; step: --batch is that of each, beside one GPU alone");
-    verb.add_option("--shard", options.shard, "step --devices: none or zero1; zero1");
-    verb.add_option("--gather", options.gather, "step --devices: bf16 or e4m3; bf16");
-    verb.add_option("--sum", options.sum, "step --devices: bf16 or fp32; bf16");
+    verb.add_option(
+        "--devices", options.devices,
+        "step, blocks, comm: GPUs, e.g. 0,1 or all; --batch is that of each, beside one GPU alone");
+    verb.add_option("--shard", options.shard, "--devices: none or zero1; zero1");
+    verb.add_option("--gather", options.gather, "--devices: bf16 or e4m3; bf16");
+    verb.add_option("--sum", options.sum, "--devices: bf16 or fp32; bf16");
     verb.add_option("--recipe", options.recipe, "step, blocks: R[,R...]");
     verb.add_option("--state", options.state,
                     "step: fp32, or bf16: weights and moments of recipe bf16 without FP32 master, on a GPU");

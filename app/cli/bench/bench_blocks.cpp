@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "app/cli/bench/bench.h"
+#include "app/cli/bench/bench_step.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
 
@@ -32,7 +33,8 @@ TrainSpec spec_of(const TrainOptions& train) {
     }
 }
 
-TrainSpec blocks_spec(const BenchOptions& options) {
+// whole: of a training of steps, with as many tokens as the text has, but from no text: it is never written.
+TrainSpec blocks_spec(const BenchOptions& options, bool whole = false) {
     const std::vector<int> shape =
         parse_layers(options.shape.empty() ? "1024,16,2816,1024,4" : options.shape);
     if (shape.size() != kSizes.size())
@@ -41,7 +43,12 @@ TrainSpec blocks_spec(const BenchOptions& options) {
     train.model = "transformer";
     for (std::size_t i = 0; i < kSizes.size(); ++i) train.sizes[kSizes[i]] = shape[i];
     train.batch = options.batch > 0 ? options.batch : 8;
-    train.recipes = options.recipe.empty() ? "bf16,delayed,current,rowwise" : options.recipe;
+    train.recipes = !options.recipe.empty() ? options.recipe
+                    : whole                 ? "bf16,delayed"
+                                            : "bf16,delayed,current,rowwise";
+    if (whole) train.steps = 1 << 20;
+    set_devices(train, options);
+    if (whole) train.task = fmt::format("zipf:{}", spec_of(train).vocabulary);
     TrainSpec spec = spec_of(train);
     spec.clip = 0;
     if (options.state != "fp32" && options.state != "bf16")
@@ -52,7 +59,18 @@ TrainSpec blocks_spec(const BenchOptions& options) {
 
 }  // namespace
 
+nlohmann::json bench_blocks_devices(Backend& backend, const BenchOptions& options, bool json) {
+    TrainSpec spec;
+    nlohmann::json out = time_devices(
+        backend, options, [&](const BenchOptions& of) { return spec = blocks_spec(of, true); }, json);
+    out["bench"] = "transformer";
+    out["sizes"] = spec.sizes;
+    out["vocabulary"] = spec.vocabulary;
+    return out;
+}
+
 nlohmann::json bench_blocks(const BenchOptions& options, const Globals&, bool json) {
+    if (!options.devices.empty()) return bench_blocks_devices(*first_backend(options).backend, options, json);
     constexpr int kRepeats = 21;
     const ChosenBackend chosen = choose_backend(options.backend);
     const TrainSpec spec = blocks_spec(options);

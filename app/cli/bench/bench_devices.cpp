@@ -29,12 +29,6 @@ std::vector<int> several_devices(const BenchOptions& options, const Backend& bac
     return devices;
 }
 
-ChosenBackend first_backend(const BenchOptions& options) {
-    const bool named = !options.devices.empty() && options.devices != "all";
-    return choose_for(options.backend == "auto" ? "cuda" : options.backend,
-                      named ? parse_devices(options.devices, 0) : std::vector<int>{});
-}
-
 // 4 KiB to 512 MiB.
 std::vector<double> usual_sizes() {
     std::vector<double> sizes;
@@ -77,6 +71,12 @@ Json device_parts(const ArmCost& cost) {
 
 }  // namespace
 
+ChosenBackend first_backend(const BenchOptions& options) {
+    const bool named = !options.devices.empty() && options.devices != "all";
+    return choose_for(options.backend == "auto" ? "cuda" : options.backend,
+                      named ? parse_devices(options.devices, 0) : std::vector<int>{});
+}
+
 Json bench_comm(const BenchOptions& options, const Globals&, bool json) {
     const ChosenBackend chosen = first_backend(options);
     const std::vector<int> devices = several_devices(options, *chosen.backend);
@@ -105,27 +105,32 @@ Json bench_comm(const BenchOptions& options, const Globals&, bool json) {
     return out;
 }
 
-// The step of one GPU and that of all in one call: weak scaling is the ratio.
-Json bench_step_devices(const BenchOptions& options, bool json) {
-    const ChosenBackend chosen = first_backend(options);
-    const std::vector<int> devices = several_devices(options, *chosen.backend);
+void set_devices(TrainOptions& train, const BenchOptions& options) {
+    if (options.devices.empty()) {
+        if (!(options.shard.empty() && options.gather.empty() && options.sum.empty()))
+            throw usage_error("bench", "--shard, --gather and --sum belong to --devices");
+        return;
+    }
+    train.devices = parse_devices(options.devices, 0);
+    train.shard = options.shard.empty() ? "zero1" : options.shard;
+    train.gather = options.gather;
+    train.sum = options.sum;
+}
+
+Json time_devices(Backend& backend, const BenchOptions& options, const SpecOf& spec_of, bool json) {
+    const std::vector<int> devices = several_devices(options, backend);
     const int launches = options.repeat > 0 ? options.repeat : 60;
-    const std::string recipes = options.recipe.empty() ? "bf16,delayed" : options.recipe;
-    BenchOptions single = options;
-    single.devices.clear();
-    const TrainSpec one = step_spec(single, recipes, 1 << 20);
-    BenchOptions all = options;
+    BenchOptions single = options, all = options;
+    single.devices = single.shard = single.gather = single.sum = "";
     all.devices = fmt::format("{}", fmt::join(devices, ","));
-    const TrainSpec many = step_spec(all, recipes, 1 << 20);
+    const TrainSpec one = spec_of(single), many = spec_of(all);
     const Interruptible keeps;
-    const auto alone = costs_of(*chosen.backend, one, launches),
-               together = costs_of(*chosen.backend, many, launches);
-    const DeviceInfo device = chosen.backend->device();
+    const auto alone = costs_of(backend, one, launches), together = costs_of(backend, many, launches);
+    const DeviceInfo device = backend.device();
+    const int rows = one.model == "mlp" ? one.batch : one.batch * one.sizes.at("context");
     Json out = json_header(device, many.seed);
-    out["bench"] = "ddp";
     out["gpus"] = devices.size();
-    out["layers"] = many.layers;
-    out["rows"] = one.batch;
+    out["rows"] = rows;
     out["state"] = options.state;
     out["shard"] = to_string(many.ranks.shard);
     out["sum"] = many.ranks.sum;
@@ -133,7 +138,7 @@ Json bench_step_devices(const BenchOptions& options, bool json) {
     if (!json)
         fmt::print(
             "{} GPUs: {}; {} rows each, shard {}, sum {}\n{:<20}{:>8}{:>10}{:>10}{:>10}{:>10}{:>12}{:>10}\n",
-            devices.size(), device.name, one.batch, to_string(many.ranks.shard), many.ranks.sum, "recipe",
+            devices.size(), device.name, rows, to_string(many.ranks.shard), many.ranks.sum, "recipe",
             "gather", "1 GPU ms", "ms/step", "IQR", "weak", "net shown", "memory");
     for (std::size_t arm = 0; arm < together.size(); ++arm) {
         const ArmCost &now = together[arm], &before = alone[arm];

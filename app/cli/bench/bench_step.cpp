@@ -92,8 +92,6 @@ Measured measure(std::span<const std::unique_ptr<Trainer>> trainers, int repeats
 void check_device_options(const BenchOptions& options) {
     if (!options.devices.empty() && (options.sweep || options.brief || options.accumulate > 1))
         throw usage_error("bench step --devices", "takes no --sweep, --brief or --accumulate");
-    if (options.devices.empty() && !(options.shard.empty() && options.gather.empty() && options.sum.empty()))
-        throw usage_error("bench step", "--shard, --gather and --sum belong to --devices");
 }
 
 }  // namespace
@@ -107,12 +105,7 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
     train.steps = steps;
     train.accumulate = options.accumulate;
     train.accumulate_in = options.accumulate_in;
-    if (!options.devices.empty()) {
-        train.devices = parse_devices(options.devices, 0);
-        train.shard = options.shard.empty() ? "zero1" : options.shard;
-        train.gather = options.gather;
-        train.sum = options.sum;
-    }
+    set_devices(train, options);
     TrainSpec spec = make_train_spec(train);
     if (options.state != "fp32" && options.state != "bf16")
         throw usage_error("--state", "'" + options.state + "' is neither fp32 nor bf16");
@@ -120,9 +113,26 @@ TrainSpec step_spec(const BenchOptions& options, const std::string& recipes, int
     return spec;
 }
 
+// The step of one GPU and that of all in one call: weak scaling is the ratio.
+nlohmann::json bench_step_devices(Backend& backend, const BenchOptions& options, bool json) {
+    const std::string recipes = options.recipe.empty() ? "bf16,delayed" : options.recipe;
+    std::vector<int> layers;
+    nlohmann::json out = time_devices(
+        backend, options,
+        [&](const BenchOptions& of) {
+            TrainSpec spec = step_spec(of, recipes, 1 << 20);
+            layers = spec.layers;
+            return spec;
+        },
+        json);
+    out["bench"] = "ddp";
+    out["layers"] = layers;
+    return out;
+}
+
 nlohmann::json bench_step(const BenchOptions& options, const Globals&, bool json) {
     check_device_options(options);
-    if (!options.devices.empty()) return bench_step_devices(options, json);
+    if (!options.devices.empty()) return bench_step_devices(*first_backend(options).backend, options, json);
     const ChosenBackend chosen = choose_backend(options.backend);
     const bool gpu = chosen.backend->device().provenance != Provenance::cpu_emulated;
     if (options.sweep && !gpu)

@@ -51,18 +51,19 @@ void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec)
         if (std::filesystem::exists(output, none)) files.writes("--save", output, Holds::tensors);
 }
 
-// The trainer asks for itself; it does not know that its checkpoints will be saved.
+// The trainer asks for itself; it does not know that its checkpoints will be saved. Each rank on a GPU reads all that is saved.
 void require_memory_for(const TrainArguments& options, const TrainSpec& spec, Backend& backend) {
-    double bytes = options.save.empty() ? 0 : checkpoint_bytes(spec);
+    const int readers = spec.devices.empty() || spec.ranks.process ? 1 : spec.ranks.count;
+    double bytes = options.save.empty() ? 0 : checkpoint_bytes(spec) * readers;
     if (backend.device().provenance == Provenance::cpu_emulated) bytes += cpu_training_bytes(spec);
     require_memory("train", bytes);
 }
 
 std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const std::string& resume) {
-    ProgressLine progress;
+    ProgressLine progress(spec.ranks.reports());
     const AskBetween ask(progress.asker());
     progress.at(fmt::format("preparing {} arms", spec.arms.size()));
-    auto trainer = backend.make_trainer(spec, told_on_stderr());
+    auto trainer = backend.make_trainer(spec, told_on_stderr(spec.ranks.reports()));
     if (resume.empty()) return trainer;
     progress.at("reading " + resume);
     trainer->load(resume);
@@ -72,13 +73,13 @@ std::unique_ptr<Trainer> prepare(Backend& backend, const TrainSpec& spec, const 
             fmt::format("{} has done {} steps; --steps counts from the very first and must be more", resume,
                         trainer->steps_done()));
     for (const std::string& change : changes_on_resume(resume, spec))
-        tell(fmt::format("fp8lab: {}: {}", resume, change));
+        if (spec.ranks.reports()) tell(fmt::format("fp8lab: {}: {}", resume, change));
     return trainer;
 }
 
 // Trains to the end, or to a signal, which gives up the step at hand.
 void train_all(Trainer& trainer, TrainReport& report) {
-    ProgressLine progress;
+    ProgressLine progress(trainer.spec().ranks.reports());
     const int steps = trainer.spec().steps;
     progress.at(fmt::format("step {} of {}", trainer.steps_done(), steps));
     try {

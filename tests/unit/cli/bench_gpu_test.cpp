@@ -52,6 +52,45 @@ TEST_CASE("bench step takes the GPU's own times, and compares with bf16 and with
     CHECK(out["arms"][1]["ratio_to_reference"] == 1);
 }
 
+TEST_CASE("several GPUs are timed beside one with the same rows, an MLP and a whole transformer") {
+    class TwoCards final : public test::FakeGpuBackend {
+      public:
+        using FakeGpuBackend::FakeGpuBackend;
+        int devices() const override { return 2; }
+    };
+    TwoCards cards{test::FakeGpu{}};
+    const BenchOptions mlp{
+        .layers = "16,32,16", .recipe = "delayed,bf16", .devices = "0,1", .batch = 8, .repeat = 2};
+    const auto step = bench_step_devices(cards, mlp, true);
+    CHECK(step["bench"] == "ddp");
+    CHECK(step["layers"] == std::vector{16, 32, 16});
+    CHECK(step["rows"] == 8);
+    CHECK(step["gpus"] == 2);
+    const BenchOptions options{.recipe = "delayed,bf16",
+                               .shape = "32,2,48,16,1",
+                               .devices = "all",
+                               .shard = "zero1",
+                               .gather = "e4m3",
+                               .sum = "fp32",
+                               .batch = 4,
+                               .repeat = 2};
+    const auto out = bench_blocks_devices(cards, options, true);
+    CHECK(out["bench"] == "transformer");
+    CHECK(out["sizes"]["d"] == 32);
+    CHECK(out["rows"] == 64);  // tokens of each
+    CHECK(out["shard"] == "zero1");
+    CHECK(out["sum"] == "fp32");
+    CHECK(out["vocabulary"] == 65);
+    REQUIRE(out["arms"].size() == 2);
+    CHECK(out["arms"][0]["gather"] == "e4m3");
+    CHECK(out["arms"][1]["gather"] == "bf16");
+    CHECK(out["arms"][0]["median_ms"] == 12);
+    CHECK(out["arms"][0]["weak_scaling"] == 1);
+    BenchOptions alone = options;
+    alone.devices.clear();
+    CHECK_THROWS_AS(step_spec(alone, "bf16", 1), Error);  // --shard without --devices
+}
+
 TEST_CASE("the sweep takes no shape of the user's") {
     Card card{test::FakeGpu{}};
     CHECK_THROWS_AS(sweep_step(card, {.layers = "16,32,16"}, true), Error);
