@@ -100,13 +100,7 @@ void MlpArm::allocate() {
         for (Slot* slot : {&layer->x, &layer->w, &layer->dy}) add_slot(*slot);
         layers_.push_back(std::move(layer));
     }
-    if (plan.bytes(ArmPart::stats, 0) > 0) {
-        other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, rows(), spec_.layers.front(), 0);
-        other_x_->scale_inv = Buffer<float>(plan.bytes(ArmPart::next_scale_inv) / sizeof(float));
-        if (other_x_->other)
-            other_x_->other->scale_inv =
-                Buffer<float>(plan.bytes(ArmPart::second_next_scale_inv) / sizeof(float));
-    }
+    if (plan.bytes(ArmPart::stats, 0) > 0) allocate_other_x(plan);
     allocate_shared();
     loss_partials_ = Buffer<double>(plan.bytes(ArmPart::loss_partials) / sizeof(double));
     row_stats_ = Buffer<float2>(plan.bytes(ArmPart::row_stats) / sizeof(float2));
@@ -120,6 +114,13 @@ void MlpArm::allocate() {
     rotated_ = Memory(plan.bytes(ArmPart::rotated));
     check(cudaMemGetInfo(&after, &total), "cudaMemGetInfo");
     memory_bytes_ = before > after ? before - after : 0;
+}
+
+void MlpArm::allocate_other_x(const ArmMemory& plan) {
+    const auto floats = [&](ArmPart part) { return Buffer<float>(plan.bytes(part) / sizeof(float)); };
+    other_x_ = make_layer_slot(plan, {TensorClass::x, 1}, rows(), spec_.layers.front(), 0);
+    other_x_->scale_inv = floats(ArmPart::next_scale_inv);
+    if (other_x_->other) other_x_->other->scale_inv = floats(ArmPart::second_next_scale_inv);
 }
 
 void MlpArm::make_plans(cudaStream_t stream, const Preparation& preparation) {

@@ -44,6 +44,7 @@ class MlpArm final : public CudaArm {
 
   private:
     void allocate();
+    void allocate_other_x(const ArmMemory& plan);
     void make_plans(cudaStream_t stream, const Preparation& preparation);
     struct Events;
     struct Step;

@@ -19,7 +19,6 @@
 #include "core/trainer/sample.h"
 #include "kernels/arm/batches.h"
 #include "kernels/arm/exchange.h"
-#include "kernels/arm/part_times.h"
 #include "kernels/arm/records.h"
 #include "kernels/bench/measure.h"
 #include "kernels/checks/probe.h"
@@ -29,6 +28,7 @@
 #include "kernels/trainer/kept_scales.h"
 #include "kernels/trainer/refusals.h"
 #include "kernels/trainer/room.h"
+#include "kernels/trainer/trained_arm.h"
 #include "kernels/transformer/arm.h"
 
 namespace fp8lab::cuda {
@@ -41,35 +41,6 @@ constexpr int kStepsPerText = 9;             // time of steps over that of the t
 constexpr std::size_t kTimedLaunches = 200;  // that the median of the step time is over
 
 using Clock = std::chrono::steady_clock;
-
-// One arm with its graphs and what is known of its finished steps.
-struct TrainedArm {
-    std::unique_ptr<CudaArm> arm;
-    std::optional<Graph> many, one, one_with_stats, network_graph;
-    std::vector<StepRecord> records;
-    std::optional<NonFinite> stopped;
-    std::deque<double> step_ms;
-    std::vector<std::pair<std::string, double>> parts;
-    NetworkTimes network;
-    std::vector<NetworkTimes::Times> network_times;
-    std::optional<Evaluation> evaluation;  // the newest
-    std::optional<TensorView> watched;     // before the evaluation
-    int graphs = 0;                        // captured
-    void forget_graphs() {
-        many.reset();
-        one.reset();
-        one_with_stats.reset();
-        network_graph.reset();
-        network = {};
-    }
-};
-
-// Work that is on its way: the host looks at its records when `done`.
-struct InFlight {
-    int first = 0, count = 0;
-    bool with_stats = false, timed = true;
-    std::vector<Event> marks;  // arms + 1: before the first, after each
-};
 
 class CudaTrainer final : public Trainer {
   public:

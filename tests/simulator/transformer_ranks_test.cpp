@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "core/base/error.h"
 #include "core/trainer/checkpoint.h"
@@ -37,6 +38,7 @@ TEST_CASE("ranks of a transformer on the GPU step as virtual ranks on the CPU do
     for (const std::string recipe : {"bf16", "delayed", "current", "rowwise"})
         check_like_cpu(on_ranks(tokens(recipe), 2, Shard::none), 5e-3);
     check_like_cpu(on_ranks(tokens("bf16", 0), 2, Shard::none, Gather::bf16, "fp32"), 5e-3);
+    check_like_cpu(on_ranks(tokens("delayed:act=smooth"), 2, Shard::none, Gather::bf16, "fp32"), 5e-3);
     check_like_cpu(on_ranks(tokens("fp32", 0, "zipf:257", 1), 4, Shard::none), 1e-5);
 }
 
@@ -52,6 +54,24 @@ TEST_CASE("ranks of a transformer that each own a part of the weights step as vi
 TEST_CASE("ranks of a transformer that send weights in E4M3 step as virtual ranks on the CPU do") {
     for (const std::string recipe : {"delayed", "current", "delayed:scope=head"})
         check_like_cpu(on_ranks(tokens(recipe), 2, Shard::zero1, Gather::e4m3), 5e-3);
+}
+
+TEST_CASE("sharding changes no bit of a transformer where weights are sent as their GEMMs read them") {
+    const auto losses = [](const TrainSpec& spec) {
+        std::vector<double> out;
+        for (const StepRecord& record : gpu_records(spec, 5)) out.push_back(record.loss);
+        return out;
+    };
+    for (const auto& [recipe, gather, state] : {std::tuple{"bf16", Gather::bf16, StateType::fp32},
+                                                {"bf16", Gather::bf16, StateType::bf16},
+                                                {"delayed", Gather::e4m3, StateType::fp32},
+                                                {"current", Gather::e4m3, StateType::fp32}}) {
+        CAPTURE(recipe);
+        TrainSpec whole = on_ranks(tokens(recipe, 0), 2, Shard::none);
+        TrainSpec cut = on_ranks(tokens(recipe, 0), 2, Shard::zero1, gather);
+        whole.state = cut.state = state;
+        CHECK(losses(cut) == losses(whole));
+    }
 }
 
 TEST_CASE("the norm of gradients that is limited is that of all ranks") {
