@@ -14,4 +14,19 @@ inline TrainSpec on_ranks(TrainSpec spec, int count, Shard shard = Shard::zero1,
     return spec;
 }
 
+// A transformer. Blocks of 2 and 4 ranks differ: the head has 257 rows, or the text's.
+inline TrainSpec tokens(const std::string& recipes, double clip = 1, const std::string& task = "text",
+                        int tie = 0, int context = 17) {
+    TrainOptions options;
+    options.model = "transformer";
+    options.task = task;
+    options.batch = 4;
+    options.steps = 9;  // without the evaluation that comes after the last one
+    options.recipes = recipes;
+    options.sizes = {{"context", context}, {"d", 32},       {"heads", 2}, {"ffn", 48},
+                     {"blocks", 2},        {"kv-heads", 1}, {"tie", tie}};
+    options.clip = clip;
+    return make_train_spec(options);
+}
+
 }  // namespace fp8lab::test

@@ -109,6 +109,40 @@ TEST_CASE("two GPUs give the same bytes again, and resume exactly, on one GPU to
         }
 }
 
+TEST_CASE(
+    "two GPUs train a transformer as virtual ranks on the CPU do, to the same bytes again, and resume") {
+    NEEDS_TWO_GPUS();
+    for (const auto& [recipe, shard, gather, clip] : {std::tuple{"bf16", Shard::none, Gather::bf16, 1},
+                                                      {"bf16", Shard::zero1, Gather::bf16, 0},
+                                                      {"delayed", Shard::none, Gather::bf16, 0},
+                                                      {"delayed", Shard::zero1, Gather::e4m3, 1},
+                                                      {"current", Shard::zero1, Gather::e4m3, 0},
+                                                      {"rowwise", Shard::zero1, Gather::bf16, 1},
+                                                      {"nvfp4-te", Shard::zero1, Gather::bf16, 1}}) {
+        CAPTURE(recipe);
+        const Scratch folder;
+        TrainSpec spec = on_two(tokens(recipe, clip), shard, gather);
+        spec.steps = 60;
+        const auto first = cuda::make_many_gpu_trainer(spec, {}),
+                   again = cuda::make_many_gpu_trainer(spec, {}),
+                   resumed = cuda::make_many_gpu_trainer(spec, {});
+        const auto found = run(*first, 40).losses;
+        TrainSpec virtual_ranks = spec;
+        virtual_ranks.devices = {};
+        const auto cpu = make_cpu_trainer(virtual_ranks);
+        const auto expected = run(*cpu, 6).losses;
+        for (std::size_t i = 0; i < 6; ++i) CHECK(std::abs(found[i] / expected[i] - 1) < 5e-3);
+        again->step(30);
+        again->save(folder.path / "begun");
+        resumed->load(folder.path / "begun");
+        resumed->step(10);
+        again->step(10);
+        const auto bytes = bytes_after(*first, folder, "first");
+        CHECK(bytes == bytes_after(*again, folder, "again"));
+        CHECK(bytes == bytes_after(*resumed, folder, "resumed"));
+    }
+}
+
 TEST_CASE("what is not finite on one of two GPUs stops the arm in the same step, with the rank") {
     NEEDS_TWO_GPUS();
     for (const Shard shard : {Shard::none, Shard::zero1}) {

@@ -13,25 +13,6 @@
 using namespace fp8lab;
 using namespace fp8lab::test;
 
-namespace {
-
-// Blocks of 2 and 4 ranks differ: the head has 257 rows, or the text's.
-TrainSpec tokens(const std::string& recipes, double clip = 1, const std::string& task = "text", int tie = 0,
-                 int context = 17) {
-    TrainOptions options;
-    options.model = "transformer";
-    options.task = task;
-    options.batch = 4;
-    options.steps = 9;  // without the evaluation that comes after the last one
-    options.recipes = recipes;
-    options.sizes = {{"context", context}, {"d", 32},       {"heads", 2}, {"ffn", 48},
-                     {"blocks", 2},        {"kv-heads", 1}, {"tie", tie}};
-    options.clip = clip;
-    return make_train_spec(options);
-}
-
-}  // namespace
-
 TEST_CASE("ranks of a transformer on the GPU step as virtual ranks on the CPU do") {
     check_like_cpu(on_ranks(tokens("fp32"), 2, Shard::none), 1e-5);
     check_like_cpu(on_ranks(tokens("nvfp4-te"), 2, Shard::none, Gather::bf16, "fp32"), 1e-5);
