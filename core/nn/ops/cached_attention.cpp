@@ -13,8 +13,10 @@ namespace {
 // body(sequence, head) for the heads of all sequences.
 template <class Body>
 void for_heads(const CachedShape& shape, const Body& body) {
-    const std::size_t work = shape.tokens * shape.end() * shape.head_size;
-    parallel_for(shape.sequences * shape.heads, loop_grain(work), [&](std::size_t begin, std::size_t end) {
+    constexpr std::size_t kWork = 1'000'000;  // multiply-adds: less is not worth waking a thread
+    const std::size_t work = std::max<std::size_t>(shape.tokens * shape.end() * shape.head_size, 1);
+    const std::size_t grain = std::max<std::size_t>(kWork / work, 1);
+    parallel_for(shape.sequences * shape.heads, grain, [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) body(i / shape.heads, i % shape.heads);
     });
 }

@@ -99,8 +99,8 @@ void dot_rows(const double* a, const double* rows, std::size_t stride, std::size
 
 template <class T>
 void multiply_rows(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& out) {
-    constexpr std::size_t kWork = 500'000;  // multiply-adds: less is not worth waking a thread
-    constexpr std::size_t kAtOnce = 16;     // rows of b that stay in the cache while those of a pass
+    constexpr std::size_t kWork = 2'000'000;  // multiply-adds: less is not worth waking a thread
+    constexpr std::size_t kAtOnce = 16;       // rows of b that stay in the cache while those of a pass
     out.resize(a.rows, b.rows);
     const std::size_t work = std::max<std::size_t>(a.rows * a.cols, 1);
     const std::size_t grain = (kWork / work + kAtOnce) / kAtOnce * kAtOnce;
