@@ -41,11 +41,11 @@ HWY_INLINE void sum_lanes(const float* a, const float* rows, std::size_t stride,
 HWY_INLINE void dot_one(const float* a, const float* row, std::size_t n, float* out) {
     Sixteen sums[1] = {};
     sum_lanes(a, row, 0, n, sums);
-    float lanes[kLanes];
-    std::memcpy(lanes, sums, sizeof lanes);
-    for (std::size_t half = kLanes / 2; half > 0; half /= 2)
-        for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-    *out = lanes[0];
+    float lane[kLanes], block[4];
+    std::memcpy(lane, sums, sizeof lane);
+    for (std::size_t i = 0; i < 4; ++i)
+        block[i] = (lane[4 * i] + lane[4 * i + 2]) + (lane[4 * i + 1] + lane[4 * i + 3]);
+    *out = (block[0] + block[2]) + (block[1] + block[3]);
 }
 
 // As dot_one(), of four rows, where there are vectors of four.
@@ -54,21 +54,26 @@ HWY_INLINE void dot_four(const float* a, const float* rows, std::size_t stride, 
     for (std::size_t i = 0; i < 4; ++i) dot_one(a, rows + i * stride, n, out + i);
 #else
     namespace hn = hwy::HWY_NAMESPACE;
+    const hn::CappedTag<float, kLanes> d;
+    const hn::Repartition<double, decltype(d)> pairs;
+    const hn::FixedTag<float, 4> four;
     Sixteen sums[4] = {};
     sum_lanes(a, rows, stride, n, sums);
-    const hn::FixedTag<float, 4> four;
-    alignas(sizeof(Sixteen)) float lanes[4][kLanes];
+    alignas(sizeof(Sixteen)) float lanes[4][kLanes], blocks[kLanes];
     std::memcpy(lanes, sums, sizeof lanes);
-    const auto folded = [&](std::size_t i) {
-        const auto part = [&](std::size_t at) { return hn::Load(four, lanes[i] + at); };
-        return hn::Add(hn::Add(part(0), part(8)), hn::Add(part(4), part(12)));
+    // Of each four lanes: v0[0] + v0[2], v1[0] + v1[2], v0[1] + v0[3], v1[1] + v1[3].
+    const auto fold = [&](std::size_t row, std::size_t at) {
+        const auto v0 = hn::Load(d, lanes[row] + at), v1 = hn::Load(d, lanes[row + 1] + at);
+        return hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, v0, v1), hn::InterleaveUpper(d, v0, v1)));
     };
-    const auto v0 = folded(0), v1 = folded(1), v2 = folded(2), v3 = folded(3);
-    // v0[0] + v0[2], v1[0] + v1[2], v0[1] + v0[3], v1[1] + v1[3]; likewise of v2 and v3.
-    const auto low = hn::Add(hn::InterleaveLower(four, v0, v1), hn::InterleaveUpper(four, v0, v1));
-    const auto high = hn::Add(hn::InterleaveLower(four, v2, v3), hn::InterleaveUpper(four, v2, v3));
-    hn::StoreU(hn::Add(hn::ConcatLowerLower(four, high, low), hn::ConcatUpperUpper(four, high, low)), four,
-               out);
+    for (std::size_t at = 0; at < kLanes; at += hn::Lanes(d)) {
+        const auto low = fold(0, at), high = fold(2, at);
+        hn::Store(hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
+                          hn::BitCast(d, hn::InterleaveUpper(pairs, low, high))),
+                  d, blocks + at);
+    }
+    const auto block = [&](std::size_t i) { return hn::Load(four, blocks + 4 * i); };
+    hn::StoreU(hn::Add(hn::Add(block(0), block(2)), hn::Add(block(1), block(3))), four, out);
 #endif
 }
 

@@ -2,8 +2,8 @@
 // threads, vectors of the machine or addresses. So a token has the same values whether it is computed alone or among
 // others, which BLAS does not promise. For few rows they are as fast as BLAS, for many slower.
 //
-// An element is a dot product in FP32 (or T): element k in lane k % kLanes of kLanes partial sums, which are added in
-// halves: 16 to 8, 8 to 4, 4 to 2, 2 to 1. No product and sum are contracted.
+// An element is a dot product in FP32: element k in lane k % 16 of 16 partial sums; of each four lanes a b c d the sum (a + c)
+// + (b + d), and of the four sums the same. No product and sum are contracted. In double it is dot() of loops.h.
 #pragma once
 
 #include <cstddef>

@@ -184,6 +184,11 @@ TEST_CASE("products by rows: as float64 says, and the same for every number of r
         std::ranges::copy(a.row(m - 1), row.values.begin());
         multiply_rows(row, b, alone);
         CHECK(std::ranges::equal(alone.values, out.row(m - 1)));
+        for (std::size_t c = 0; c < n; ++c) {  // nor how many are computed together
+            float one = 0;
+            dot_rows(a.row(0).data(), b.row(c).data(), k, k, 1, &one);
+            CHECK(one == out.row(0)[c]);
+        }
         const int before = threads();
         Matrix<float> again;
         set_threads(3);
