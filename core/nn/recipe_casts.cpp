@@ -218,7 +218,7 @@ const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<fl
         if (first_of_all && id == watched_) watch(id, side, value, side.cast);
         return value;
     }
-    const bool one_cast = side.plan.granularity == Granularity::tensor ||
+    const bool one_cast = recipe_.fake || side.plan.granularity == Granularity::tensor ||
                           (side.plan.granularity == Granularity::block16 && side.plan.square_blocks);
     if (!first && one_cast && !evaluates_) return side.cast;
     const bool of_codes = recipe_.columns_from_rowwise && along == Along::rows && !one_cast &&

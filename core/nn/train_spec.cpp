@@ -287,6 +287,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.optimizer = parse(kOptimizers, "--optimizer", options.optimizer);
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
+    spec.init_from = options.init_from, spec.teacher = options.teacher;
     set_accumulation(spec, options);
     set_ranks(spec, options);
     // Names are checked before a file is read.
@@ -308,6 +309,9 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.eps = in_range("--eps", options.eps.value_or(spec.eps), 0.0, 1.0);
     spec.clip = in_range("--clip", options.clip.value_or(task.clip), 0.0, 1e9);
     spec.warmup = in_range("--warmup", options.warmup.value_or(spec.warmup), 0, 1'000'000'000);
+    if (!spec.teacher.empty() && spec.loss != LossKind::cross_entropy)
+        throw usage_error("--teacher", "its probabilities are targets of cross-entropy; the loss is " +
+                                           std::string(to_string(spec.loss)));
     check_fit(spec, task);
     check_accumulation(spec, options);
     check_ranks(spec, options);
@@ -349,6 +353,13 @@ std::string optimizer_text(const TrainSpec& spec) {
     return text;
 }
 
+std::string files_text(const TrainSpec& spec) {
+    std::string text;
+    if (!spec.init_from.empty()) text += " --init-from " + spec.init_from;
+    if (!spec.teacher.empty()) text += " --teacher " + spec.teacher;
+    return text;
+}
+
 // Only where they are not the defaults.
 std::string accumulation_text(const TrainSpec& spec) {
     const Accumulation usual, &a = spec.accumulate;
@@ -367,11 +378,11 @@ std::string command_line(const TrainSpec& spec) {
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
     return fmt::format(
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
-        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}",
+        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}{}",
         fmt::join(arms, ","), task_text(spec), model_text(spec),
         spec.devices.empty() ? spec.batch : spec.batch / spec.ranks.count, spec.steps, shortest(spec.lr),
         to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
-        to_string(spec.loss), spec.seed, optimizer_text(spec), accumulation_text(spec),
+        to_string(spec.loss), spec.seed, optimizer_text(spec), files_text(spec), accumulation_text(spec),
         ranks_text(spec.ranks, spec.devices));
 }
 

@@ -60,6 +60,9 @@ struct TrainSpec {
     std::uint64_t seed = 1;
     StateType state = StateType::fp32;
     Accumulation accumulate;
+    // Checkpoints of the same model: the weights that all arms start from, with moments at 0; and a network whose softmax
+    // is the target of the loss instead of the labels (core/trainer/teacher_network.h). Empty: none.
+    std::string init_from, teacher;
     Ranks ranks;
     std::vector<int> devices;  // the GPU of each rank; empty: ranks of the CPU, or one GPU
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
@@ -82,6 +85,7 @@ struct TrainOptions {
     std::uint64_t seed = 1;
     std::optional<int> accumulate;
     std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
+    std::string init_from = {}, teacher = {};
     std::optional<int> ranks;
     std::vector<int> devices = {};  // of GPUs; with several, `batch` is that of each
     std::optional<double> timeout_s;

@@ -145,7 +145,7 @@ namespace {
 CastPlan plan_of(const Recipe& recipe, TensorClass tensor) {
     const bool backward = tensor == TensorClass::dy;
     CastPlan plan;
-    plan.format = backward ? recipe.bwd : recipe.fwd;
+    plan.format = !backward ? recipe.fwd : recipe.fake ? &find_format("fp32") : recipe.bwd;
     // Formats above 8 bits have range enough: they are cast without a scale, and overflow to Inf as hardware
     // does.
     const bool wide = width_bits(*plan.format) > 8;

@@ -121,6 +121,23 @@ std::string recipe_label(std::string_view text) {
 
 namespace {
 
+// Options of casts that fake quantization does not do.
+void check_fake(const Recipe& recipe, std::string_view where) {
+    if (!recipe.fake) return;
+    const Recipe& row = find_recipe(recipe.base, "recipe");
+    const auto refuse = [&](bool given, const char* option) {
+        if (given)
+            throw usage_error(std::string(where), "recipe " + std::string(recipe.base) + ": " + option +
+                                                      " has no effect with fake=1");
+    };
+    refuse(recipe.bwd != row.bwd, "bwd");
+    refuse(recipe.round_bwd != row.round_bwd, "round_bwd");
+    refuse(recipe.columns_from_rowwise, "colsrc");
+    refuse(recipe.rht, "rht");
+    refuse(recipe.square_weights, "w2d");
+    refuse(has_inputs(recipe), "an input of one product");
+}
+
 // Options that have an effect only beside another one.
 void check_together(const Recipe& recipe, std::string_view where) {
     const auto needs = [&](bool given, std::string_view option, bool there, std::string_view other) {
@@ -135,6 +152,7 @@ void check_together(const Recipe& recipe, std::string_view where) {
           in_8_bits(recipe.moment_m) || in_8_bits(recipe.moment_v), "m or v in 8 bits");
     needs(recipe.round_m != Rounding::nearest, "round_m", recipe.moment_m != nullptr, "m");
     needs(recipe.round_v != Rounding::nearest, "round_v", recipe.moment_v != nullptr, "v");
+    check_fake(recipe, where);
 }
 
 }  // namespace

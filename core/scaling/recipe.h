@@ -109,6 +109,10 @@ struct Recipe {
     std::array<GemmInput, 3> inputs = {};  // by Gemm; texts: fprop_in, dgrad_in, wgrad_in
     // Where the casts along rows and along columns differ: the second one is of the codes of the first, not of the tensor.
     bool columns_from_rowwise = false;  // text: colsrc=rowwise
+    // Fake quantization, for quantization-aware training: x and w are cast once, for fprop, and dgrad and wgrad read what
+    // that cast gave; dy is not cast. The gradient of the cast itself is taken as 1 (straight-through estimator, arXiv
+    // 1308.3432). Text: fake=1.
+    bool fake = false;
     // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
     float loss_scale = 0;     // the first one
     int growth_interval = 0;  // steps without an Inf or NaN after which it doubles; 0: it stays

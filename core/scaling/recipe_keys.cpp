@@ -64,6 +64,11 @@ bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block3
 bool chooses_formats(const Recipe& r) { return is_fp8(*r.fwd); }
 bool chooses_no_formats(const Recipe& r) { return !chooses_formats(r); }
 
+// The scale of each cast is of the tensor at hand, and no operand is rotated.
+bool can_be_fake(const Recipe& r) {
+    return r.scale == ScaleSource::current && casts_to_8_bits_or_less(r) && !r.rht;
+}
+
 bool has_current_scale_per_tensor(const Recipe& r) {
     return r.scale == ScaleSource::current && r.granularity == Granularity::tensor;
 }
@@ -276,6 +281,7 @@ Keys gemm_keys() {
         choice("wgrad", &Recipe::wgrad, {{"fp32", OutType::fp32}, {"bf16", OutType::bf16}}, always),
         choice("colsrc", &Recipe::columns_from_rowwise, {{"original", false}, {"rowwise", true}},
                casts_each_way),
+        choice("fake", &Recipe::fake, kSwitches, can_be_fake),
         choice("fast_accum", &Recipe::fast_accum,
                {{"fprop", FastAccum::fprop}, {"all", FastAccum::all}, {"none", FastAccum::none}},
                casts_to_8_bits_or_less),

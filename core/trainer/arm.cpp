@@ -49,6 +49,8 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);
     model_->initialise(spec.seed);
+    if (!spec.init_from.empty()) set_parameters(*model_, load_checkpoints(spec.init_from, spec).arms.front());
+    if (!spec.teacher.empty()) teacher_.emplace(spec);
     if (!stores_fp32()) use_storage_scales(scales_for_weights());
 }
 
@@ -149,8 +151,9 @@ bool Arm::compute_micro_batch(std::span<const MicroBatch> parts, std::size_t mic
 }
 
 bool Arm::compute_part(Rank& rank, const MicroBatch& part, double share) {
-    const LossValue value =
-        loss_and_gradient(spec_.loss, model_->forward(part.batch, rank.casts), part.batch, dy_);
+    const Matrix<float>& y = model_->forward(part.batch, rank.casts);
+    const LossValue value = teacher_ ? teacher_->loss_and_gradient(y, part.batch, dy_)
+                                     : loss_and_gradient(spec_.loss, y, part.batch, dy_);
     // A part in which nothing is scored counts for nothing, and has no loss.
     if (part.weight > 0) {
         const double counts = static_cast<double>(part.weight) * share;

@@ -18,6 +18,7 @@
 #include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
 #include "core/trainer/micro_batches.h"
+#include "core/trainer/teacher_network.h"
 #include "core/trainer/ranks/rank_gradients.h"
 #include "core/trainer/ranks/rank_weights.h"
 
@@ -104,6 +105,7 @@ class Arm {
     std::vector<Moments> moments_;       // one per parameter
     std::vector<std::size_t> weights_;   // the parameters that a GEMM reads
     std::vector<float> storage_scales_;  // one per weight, with master=none only: their E4M3 grid
+    std::optional<TeacherNetwork> teacher_;
     Matrix<float> dy_;
     LossScaler scaler_;
     std::optional<TensorId> watch_;                  // of this step

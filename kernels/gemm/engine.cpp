@@ -96,6 +96,9 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (recipe.columns_from_rowwise)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "colsrc=rowwise is computed on the CPU only: --backend cpu");
+    if (recipe.fake)
+        throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                    "fake=1 is computed on the CPU only: --backend cpu");
     if (recipe.amax_percentile > 0)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "scales from a percentile are computed on the CPU only: --backend cpu");

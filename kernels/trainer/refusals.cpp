@@ -40,6 +40,13 @@ void refuse_accumulation(const TrainSpec& spec) {
                                        "micro-batches a GPU adds them as --accumulate-in says");
 }
 
+void refuse_files(const TrainSpec& spec) {
+    for (const auto& [option, file] :
+         {std::pair{"--init-from", &spec.init_from}, {"--teacher", &spec.teacher}})
+        if (!file->empty())
+            throw Error(ErrorKind::backend, option, "is computed on the CPU only: --backend cpu");
+}
+
 void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines) {
     const Ranks& ranks = spec.ranks;
     if (ranks.count == 1) return;

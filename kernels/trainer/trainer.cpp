@@ -144,6 +144,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.ranks.count != place.count)
         throw Error(ErrorKind::backend, "--ranks", "virtual ranks are computed on the CPU: --backend cpu");
     refuse_accumulation(spec);
+    refuse_files(spec);
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     std::vector<Engine> engines;

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/nn/model.h"
 #include "core/nn/streams.h"
+#include "core/scaling/recipe_keys.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -67,10 +68,22 @@ ChosenBackend choose_for(const std::string& backend, const std::vector<int>& dev
     return chosen;
 }
 
+namespace {
+
+std::string fake_recipes(const std::string& names) {
+    std::string out;
+    for (const std::string_view name : split(names, ','))
+        out.append(out.empty() ? "" : ",").append(name).append(":fake=1:out=fp32");
+    return out;
+}
+
+}  // namespace
+
 TrainSpec TrainFlags::spec() const {
     TrainOptions options = train;
     options.recipe_defaults.algo = parse_recipe("delayed:algo=" + algo, {}, "--algo").algo;
     if (!layers.empty()) options.layers = parse_layers(layers);
+    if (!fake.empty()) options.recipes = fake_recipes(fake);
     if (!devices.empty()) options.devices = parse_devices(devices, gpus);
     if (process) {
         if (!devices.empty())
@@ -89,8 +102,12 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     // The ranges of make_train_spec() and parse_recipe(): here a number that no int holds gets the same sentence.
     constexpr int kMostSteps = 1'000'000'000;
     TrainOptions& train = flags.train;
-    verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
-        ->capture_default_str();
+    CLI::Option* recipe =
+        verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
+            ->capture_default_str();
+    verb.add_option("--fake", flags.fake,
+                    "R[,R...]: quantization-aware training, R:fake=1:out=fp32 instead of --recipe")
+        ->excludes(recipe);
     verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
     verb.add_option(
         "--task", train.task,
@@ -119,6 +136,11 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--clip", train.clip,
                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
     verb.add_option("--loss", train.loss, "mse or cross-entropy");
+    verb.add_option("--init-from", train.init_from,
+                    "a checkpoint whose weights every arm starts from; moments and steps start at 0");
+    verb.add_option(
+        "--teacher", train.teacher,
+        "a checkpoint of the same model in FP32: its softmax is the target instead of the labels");
     verb.add_option("--accumulate", train.accumulate, "micro-batches of a step, each a part of the batch; 1")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
     verb.add_option("--accumulate-in", train.accumulate_in,
