@@ -170,6 +170,9 @@ void add_infer(CLI::App& app, Globals&) {
     CLI::Option* weights =
         verb->add_option("--weights", options->weights, "F[,F...]: one format, or one per layer; required");
     verb->add_option("--activations", options->activations, "F[,F...]; left out: BF16, weights only");
+    verb->add_option(
+        "--against", options->against,
+        "a checkpoint of the same layers: its outputs in FP32 are the reference, not FILE's own");
     CLI::Option* calibrate =
         verb->add_option("--calibrate", options->calibrate,
                          "static scales of the activations: amaxes of that many batches of 32 training rows")

@@ -71,6 +71,13 @@ Lowered with_losses_of(Matrix<float> y, const std::vector<LoweredLayer>& layers,
     return out;
 }
 
+TrainedMlp against_mlp(const InferOptions& options, const TrainedMlp& network) {
+    TrainedMlp out = read_mlp(options.against);
+    if (out.sizes() != network.sizes() || out.activation != network.activation)
+        throw usage_error("--against", options.against + " is a network of other layers");
+    return out;
+}
+
 void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& job) {
     TrainedMlp network = read_mlp(options.file);
     // The weights as they are, smoothed, in a narrower format, and where a cascade needs them.
@@ -97,7 +104,8 @@ void prepare_mlp(const InferOptions& options, ProgressLine& progress, InferJob& 
         scales = {calibrated_amaxes(network, data.train_x, options.calibration(progress)), options.margin};
     }
     progress.at("infer: the reference in FP32");
-    job.reference = reference_of(forward(network, data.test.x), network.classifies, data.test.y);
+    const TrainedMlp original = options.against.empty() ? network : against_mlp(options, network);
+    job.reference = reference_of(forward(original, data.test.x), network.classifies, data.test.y);
     if (!options.method.empty())
         job.run = [network, data, how = options.how](const Mix& mix, bool with_losses) {
             const LoweredMlp lowered = lower_mlp(network, data.train_x, mix, how);
@@ -131,7 +139,12 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, ProgressLine& p
     if (options.calibrate > 0)
         scales = {model->calibrated_amaxes(options.calibration(progress)), options.margin};
     progress.at("infer: the reference in FP32");
-    job.reference = reference_of(model->forward(), true, model->data().targets);
+    if (options.against.empty())
+        job.reference = reference_of(model->forward(), true, model->data().targets);
+    else
+        job.reference =
+            reference_of(TokenModel(spec, load_checkpoints(options.against, spec).arms.front()).forward(),
+                         true, model->data().targets);
     if (!options.method.empty())
         job.run = [model, how = options.how](const Mix& mix, bool with_losses) {
             LoweredTokens lowered(model, mix, how);

@@ -23,7 +23,8 @@ struct InferOptions {
     int calibrate = 0, margin = 0;
     double percentile = 100;
     std::optional<double> smooth;
-    std::string method;  // empty: none was named
+    std::string against;  // the network whose outputs in FP32 are the reference; empty: the file's own
+    std::string method;   // empty: none was named
     MethodOptions how;
     bool all_mixes = false, greedy = false, json = false, csv = false;
     std::string mixed_tokens, important = "attention";  // "mxfp8,nvfp4"; empty: not asked for
