@@ -1,6 +1,7 @@
 // fp8lab infer on what train --save writes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -264,4 +265,69 @@ TEST_CASE("a network of other data is tested on files, and a regression says how
     refused(quoted(FP8LAB_SOURCE "/assets/models/teacher-s1.safetensors") +
                 " --weights nvfp4 --cascade nvfp4,mxfp8,0.5",
             2, "classifies");
+}
+
+TEST_CASE(
+    "infer --method: GPTQ raises the error of the weights and lowers those of the outputs and the answers") {
+    const auto nearest = json_of(kDigits + "--weights nvfp4 --method nearest"),
+               plain = json_of(kDigits + "--weights nvfp4"),
+               gptq = json_of(kDigits + "--weights nvfp4 --method gptq");
+    CHECK(nearest.at("divergence") == plain.at("divergence"));
+    CHECK(gptq.at("divergence").get<double>() <= 0.1 * nearest.at("divergence").get<double>());
+    CHECK(plain.at("layers").at(0).at("rel_out").is_null());
+    for (std::size_t l = 0; l < 4; ++l) {
+        const auto &before = nearest.at("layers").at(l), &after = gptq.at("layers").at(l);
+        CHECK(after.at("rel_l2_w").get<double>() > before.at("rel_l2_w").get<double>());
+        CHECK(after.at("sensitivity").get<double>() < before.at("sensitivity").get<double>());
+        CHECK(after.at("rel_out").get<double>() < 0.06);
+    }
+    CHECK(json_of(kDigits + "--weights int4-g32").at("bits").get<double>() ==
+          doctest::Approx(4.5).epsilon(0.001));
+    CHECK(json_of(kDigits + "--weights nf4 --method gptq --rows 16").at("divergence").get<double>() > 0);
+}
+
+TEST_CASE("what infer --method and --against refuse is one line and exit code 2") {
+    const auto refuses = [](const std::string& arguments, const std::string& part) {
+        const auto run = fp8lab("infer " + kDigits + arguments);
+        CAPTURE(arguments);
+        CAPTURE(run.err);
+        CHECK(run.code == 2);
+        CHECK(std::ranges::count(run.err, '\n') == 1);
+        CHECK(run.err.find(part) != std::string::npos);
+    };
+    refuses("--weights nvfp4 --method qptq", "unknown method 'qptq'");
+    refuses("--weights e4m3 --method 4or6", "nvfp4");
+    refuses("--weights nvfp4 --damp 0.1", "--method");
+    refuses("--weights nvfp4 --method gptq --damp 0", "--damp");
+    refuses("--weights nvfp4 --method gptq --rows 0", "--rows");
+    refuses("--weights nvfp4 --method gptq --rows 1 --damp 1e-300", "layer 1: GPTQ");
+    refuses("--weights nvfp4 --method gptq --smooth 0.5", "--smooth");
+    refuses("--weights nvfp4 --activations int4-g32", "int4-g32");
+    refuses("--weights nvfp4 --against " + quoted(FP8LAB_SOURCE "/assets/models/teacher-s1.safetensors"),
+            "other layers");
+    const Scratch scratch;
+    spit_data(scratch, "t");
+    const auto run =
+        fp8lab("infer " + quoted(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors") +
+               " --weights nvfp4 --method gptq --data npy:" + scratch / "tx.npy" + "," + scratch / "ty.npy");
+    CHECK(run.code != 0);
+}
+
+TEST_CASE("train --fake from a trained network comes closer to it than the cast alone does") {
+    const Scratch scratch;
+    const std::string start = quoted(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors");
+    const auto run = fp8lab(
+        "train --backend cpu --task digits --layers 64,128,64,32,10 --activation relu --loss "
+        "cross-entropy --fake mxfp4 --steps 100 --schedule cosine --warmup 0 --lr 5e-4 --init-from " +
+        start + " --teacher " + start + " --save " + scratch / "m");
+    CAPTURE(run.err);
+    REQUIRE(run.code == 0);
+    const std::string both = " --weights mxfp4 --activations mxfp4";
+    const double before = json_of(kDigits + both).at("divergence"),
+                 after =
+                     json_of(scratch / "m/1-mxfp4_fake_1_out_fp32.safetensors" + both + " --against " + start)
+                         .at("divergence");
+    CHECK(after < 0.7 * before);
+    CHECK(fp8lab("train --backend cpu --task digits --fake mxfp4 --recipe bf16 --steps 1").code == 2);
+    CHECK(fp8lab("train --backend cpu --fake delayed --steps 1").code == 2);
 }
