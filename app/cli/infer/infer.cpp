@@ -155,7 +155,6 @@ void add_method(CLI::App& verb, InferOptions& options, const std::vector<CLI::Op
                     "the amax of which an input's scale is, times this; formats with a scale per tensor")
         ->check(CLI::PositiveNumber)
         ->needs(method);
-    verb.add_option("--signs", options.how.seed, "the seed of a rotation's signs; 7")->needs(method);
 }
 
 }  // namespace

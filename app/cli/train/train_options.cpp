@@ -15,6 +15,21 @@
 namespace fp8lab::cli {
 namespace {
 
+void add_recipe_options(CLI::App& verb, TrainFlags& flags) {
+    TrainOptions& train = flags.train;
+    CLI::Option* recipe =
+        verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
+            ->capture_default_str();
+    verb.add_option("--fake", flags.fake,
+                    "R[,R...]: quantization-aware training, R:fake=1:out=fp32 instead of --recipe")
+        ->excludes(recipe);
+    verb.add_option("--init-from", train.init_from,
+                    "a checkpoint whose weights every arm starts from; moments and steps start at 0");
+    verb.add_option(
+        "--teacher", train.teacher,
+        "a checkpoint of the same model in FP32: its softmax is the target instead of the labels");
+}
+
 void add_rank_options(CLI::App& verb, TrainFlags& flags) {
     TrainOptions& train = flags.train;
     verb.add_option(
@@ -102,12 +117,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     // The ranges of make_train_spec() and parse_recipe(): here a number that no int holds gets the same sentence.
     constexpr int kMostSteps = 1'000'000'000;
     TrainOptions& train = flags.train;
-    CLI::Option* recipe =
-        verb.add_option("--recipe", train.recipes, "R[,R...]: one arm each, e.g. bf16,delayed:margin=1")
-            ->capture_default_str();
-    verb.add_option("--fake", flags.fake,
-                    "R[,R...]: quantization-aware training, R:fake=1:out=fp32 instead of --recipe")
-        ->excludes(recipe);
+    add_recipe_options(verb, flags);
     verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
     verb.add_option(
         "--task", train.task,
@@ -136,11 +146,6 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--clip", train.clip,
                     "largest norm of all gradients together, 0 for any; 0 (transformer: 1)");
     verb.add_option("--loss", train.loss, "mse or cross-entropy");
-    verb.add_option("--init-from", train.init_from,
-                    "a checkpoint whose weights every arm starts from; moments and steps start at 0");
-    verb.add_option(
-        "--teacher", train.teacher,
-        "a checkpoint of the same model in FP32: its softmax is the target instead of the labels");
     verb.add_option("--accumulate", train.accumulate, "micro-batches of a step, each a part of the batch; 1")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
     verb.add_option("--accumulate-in", train.accumulate_in,

@@ -325,7 +325,7 @@ TEST_CASE("train --fake from a trained network comes closer to it than the cast 
     const std::string both = " --weights mxfp4 --activations mxfp4";
     const double before = json_of(kDigits + both).at("divergence"),
                  after =
-                     json_of(scratch / "m/1-mxfp4_fake_1_out_fp32.safetensors" + both + " --against " + start)
+                     json_of(scratch / "m/1-mxfp4:fake=1:out=fp32.safetensors" + both + " --against " + start)
                          .at("divergence");
     CHECK(after < 0.7 * before);
     CHECK(fp8lab("train --backend cpu --task digits --fake mxfp4 --recipe bf16 --steps 1").code == 2);

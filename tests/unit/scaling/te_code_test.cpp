@@ -69,6 +69,16 @@ bool gives_twice(const std::string& recipe) {
     return false;
 }
 
+// Fake quantization does without some casts, and refuses their options.
+bool is_undone_by_fake(const std::string& recipe) {
+    try {
+        (void)parse_recipe(recipe);
+        return false;
+    } catch (const Error& error) {
+        return std::string(error.what()).find("has no effect with fake=1") != std::string::npos;
+    }
+}
+
 void check_code(const test::TeSignatures& te, const std::string& text) {
     CAPTURE(text);
     const std::string code = transformer_engine_code(parse_recipe(text));
@@ -94,7 +104,7 @@ TEST_CASE("Transformer Engine takes the code of every recipe with every option a
                 if (options[i].substr(0, options[i].find('=')) == options[j].substr(0, options[j].find('=')))
                     continue;
                 const std::string text = base + ":" + options[i] + ":" + options[j];
-                if (gives_twice(text)) continue;
+                if (gives_twice(text) || is_undone_by_fake(text)) continue;
                 check_code(te, text);
                 ++codes;
             }
