@@ -15,7 +15,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/nn/trainer.h"
@@ -207,11 +206,12 @@ class CudaArm {
     void send_block(const SharedWeight& weight, cudaStream_t stream);
     void share_largest(const std::vector<int>& index, const StepContext& step);
     void scale_blocks(std::span<const SharedWeight> weights, const StepContext& step);
-    void gather_weight(const SharedWeight& weight, const StepContext& step);
+    void gather(std::span<const SharedWeight> weights, const StepContext& step);  // sharded ones, together
     void share_amaxes(const std::vector<bool>& chosen, const StepContext& step);
-    void share_gradient(const SharedWeight& weight, const StepContext& step);
+    void share_gradients(std::span<const SharedWeight> weights, const StepContext& step);  // together
     void share_bucket(const Memory& bucket, const StepContext& step);
-    void sum_over_ranks(std::string_view sum, void* values, std::size_t count);
+    void* own_part(void* values, std::size_t part, const RankSum& how) const;
+    void gather_parts(void* values, std::size_t part, const RankSum& how);
     // Of all ranks, which call it together; and back.
     std::vector<float> whole(const Parameters& part, Shape shape, const WeightBlock* block,
                              cudaStream_t stream) const;

@@ -127,17 +127,22 @@ void CudaArm::scale_blocks(std::span<const SharedWeight> weights, const StepCont
     });
 }
 
-void CudaArm::gather_weight(const SharedWeight& weight, const StepContext& step) {
-    const Slot& w = *weight.w;
-    const WeightBlock& block = *weight.block;
-    void* const to = block.gathered.get() ? block.gathered.get() : w.first.get();
-    const RankBuffers one{place_.rank, block.sent.get() ? block.sent.get() : weight.master->get(), to};
-    watched(Part::network, step.side, [&] {
-        place_.collective->all_gather({&one, 1}, block.elements() * bytes_of(block.as));
-    });
-    if (block.as == Sent::codes) {
+void CudaArm::gather(std::span<const SharedWeight> weights, const StepContext& step) {
+    const auto send = [&] {
+        for (const SharedWeight& weight : weights) {
+            const WeightBlock& block = *weight.block;
+            void* const to = block.gathered.get() ? block.gathered.get() : weight.w->first.get();
+            const RankBuffers one{place_.rank, block.sent.get() ? block.sent.get() : weight.master->get(),
+                                  to};
+            place_.collective->all_gather({&one, 1}, block.elements() * bytes_of(block.as));
+        }
+    };
+    watched(Part::network, step.side, [&] { place_.collective->together(send); });
+    for (const SharedWeight& weight : weights) {
+        const Slot& w = *weight.w;
+        if (!scales_codes(weight)) continue;
         if (w.second.get()) transpose_codes(w.first.get(), w.shape, w.second.get(), step.side);
-        if (block.shape.rows == 0) give_scale_inv(state(w), step.side);
+        if (weight.block->shape.rows == 0) give_scale_inv(state(w), step.side);
     }
     step.tell(Part::network);
 }
@@ -160,39 +165,59 @@ void CudaArm::share_amaxes(const std::vector<bool>& chosen, const StepContext& s
         record_own_amaxes(some, rank_values_.get(), tensor_results_.get(), casts_, step.arm, step.side);
 }
 
-void CudaArm::sum_over_ranks(std::string_view sum, void* values, std::size_t count) {
-    const RankSum& how = find_rank_sum(sum);
-    const std::size_t each = count / static_cast<std::size_t>(place_.count),
-                      bytes = each * (how.format == "bf16" ? 2 : 4);
-    void* const mine = static_cast<std::byte*>(values) + static_cast<std::size_t>(place_.rank) * bytes;
-    const RankBuffers add{place_.rank, values, mine}, gather{place_.rank, mine, values};
-    place_.collective->reduce_scatter(how, {&add, 1}, each);
-    place_.collective->all_gather({&gather, 1}, bytes);
-}
-
-void CudaArm::share_gradient(const SharedWeight& weight, const StepContext& step) {
-    void* values = weight.gradient->get();
-    if (void* const sent = weight.sent_gradient->get()) {
+void CudaArm::share_gradients(std::span<const SharedWeight> weights, const StepContext& step) {
+    const RankSum& how = find_rank_sum(spec_.ranks.sum);
+    for (const SharedWeight& weight : weights) {
+        if (weight.sent_gradient->bytes() == 0) continue;
         CastTarget target;
         target.element = summed_in();
-        target.rows = sent;
+        target.rows = weight.sent_gradient->get();
         target.state = spare_state_.get();
-        cast_matrix(values, weight.gradient->element(), weight.w->shape, target, Pass::cast, step.side);
-        values = sent;
+        cast_matrix(weight.gradient->get(), weight.gradient->element(), weight.w->shape, target, Pass::cast,
+                    step.side);
     }
+    const auto each = [&](const auto& visit) {
+        place_.collective->together([&] {
+            for (const SharedWeight& weight : weights) {
+                const bool sent = weight.sent_gradient->bytes() > 0;
+                void* const values = sent ? weight.sent_gradient->get() : weight.gradient->get();
+                visit(weight, values, elements(weight.w->shape) / static_cast<std::size_t>(place_.count));
+            }
+        });
+    };
     watched(Part::network, step.side, [&] {
-        if (!weight.block) return sum_over_ranks(spec_.ranks.sum, values, elements(weight.w->shape));
-        const RankBuffers one{place_.rank, values, weight.block->gradient.get()};
-        place_.collective->reduce_scatter(find_rank_sum(spec_.ranks.sum), {&one, 1},
-                                          weight.block->elements());
+        each([&](const SharedWeight& weight, void* values, std::size_t part) {
+            const WeightBlock* const block = weight.block;
+            const RankBuffers one{place_.rank, values,
+                                  block ? block->gradient.get() : own_part(values, part, how)};
+            place_.collective->reduce_scatter(how, {&one, 1}, block ? block->elements() : part);
+        });
+        if (spec_.ranks.sharded()) return;
+        each([&](const SharedWeight&, void* values, std::size_t part) { gather_parts(values, part, how); });
     });
     step.tell(Part::network);
 }
 
+// Where this rank's part of `part` values lies in an array of all.
+void* CudaArm::own_part(void* values, std::size_t part, const RankSum& how) const {
+    const std::size_t bytes = part * static_cast<std::size_t>(storage_bytes(how.kept()));
+    return static_cast<std::byte*>(values) + static_cast<std::size_t>(place_.rank) * bytes;
+}
+
+void CudaArm::gather_parts(void* values, std::size_t part, const RankSum& how) {
+    const RankBuffers one{place_.rank, own_part(values, part, how), values};
+    place_.collective->all_gather({&one, 1}, part * static_cast<std::size_t>(storage_bytes(how.kept())));
+}
+
 // FP32 gradients, as many as a multiple of the ranks.
 void CudaArm::share_bucket(const Memory& bucket, const StepContext& step) {
-    watched(Part::bucket, step.side,
-            [&] { sum_over_ranks("fp32", bucket.get(), bucket.bytes() / sizeof(float)); });
+    const RankSum& how = find_rank_sum("fp32");
+    const std::size_t part = bucket.bytes() / sizeof(float) / static_cast<std::size_t>(place_.count);
+    watched(Part::bucket, step.side, [&] {
+        const RankBuffers one{place_.rank, bucket.get(), own_part(bucket.get(), part, how)};
+        place_.collective->reduce_scatter(how, {&one, 1}, part);
+        gather_parts(bucket.get(), part, how);
+    });
     step.tell(Part::bucket);
 }
 

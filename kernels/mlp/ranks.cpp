@@ -41,7 +41,7 @@ void MlpArm::gather_weights(Step& step) {
     for (const auto& layer : layers_) weights.push_back(shared(*layer));
     scale_blocks(weights, step);
     for (std::size_t l = 0; l < weights.size(); ++l) {
-        gather_weight(weights[l], step);
+        gather({&weights[l], 1}, step);
         step.record(events_.gathered[l]);
     }
 }
@@ -73,7 +73,8 @@ void MlpArm::update_with_ranks(Step& step) {
         MlpLayer& layer = *layers_[l];
         add_gradient(layer, step);
         step.fork();
-        share_gradient(shared(layer), step);
+        const SharedWeight weight = shared(layer);
+        share_gradients({&weight, 1}, step);
         optimise(layer, step, step.side);
     }
 }

@@ -35,6 +35,8 @@ struct Library {
     Result (*destroy)(Comm) = nullptr;
     Result (*abort)(Comm) = nullptr;
     Result (*async_error)(Comm, Result*) = nullptr;
+    Result (*group_start)() = nullptr;
+    Result (*group_end)() = nullptr;
     Result (*reduce_scatter)(const void*, void*, std::size_t, Type, Op, Comm, cudaStream_t) = nullptr;
     Result (*all_gather)(const void*, void*, std::size_t, Type, Comm, cudaStream_t) = nullptr;
     Result (*all_reduce)(const void*, void*, std::size_t, Type, Op, Comm, cudaStream_t) = nullptr;
@@ -78,6 +80,8 @@ Library load() {
     find(library.destroy, "ncclCommDestroy");
     find(library.abort, "ncclCommAbort");
     find(library.async_error, "ncclCommGetAsyncError");
+    find(library.group_start, "ncclGroupStart");
+    find(library.group_end, "ncclGroupEnd");
     find(library.reduce_scatter, "ncclReduceScatter");
     find(library.all_gather, "ncclAllGather");
     find(library.all_reduce, "ncclAllReduce");
@@ -113,6 +117,18 @@ class Nccl final : public GpuCollective {
 
     int ranks() const override { return ranks_; }
     void use(cudaStream_t stream) override { stream_ = stream; }
+
+    // A thread has the group that it has begun until it ends it, also where a call throws.
+    void together(const std::function<void()>& work) override {
+        check_nccl(nccl().group_start(), "ncclGroupStart");
+        try {
+            work();
+        } catch (...) {
+            nccl().group_end();
+            throw;
+        }
+        check_nccl(nccl().group_end(), "ncclGroupEnd");
+    }
 
     void reduce_scatter(const RankSum& how, std::span<const RankBuffers> buffers, std::size_t n) override {
         const bool bf16 = how.format == "bf16";

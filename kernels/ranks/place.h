@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ class GpuCollective : public Collective {
   public:
     // Of the calls that follow.
     virtual void use(cudaStream_t stream) = 0;
+    // What `work` calls may travel in one launch, in any order.
+    virtual void together(const std::function<void()>& work) { work(); }
     // Throws Error{failed} where a call that was enqueued has failed.
     virtual void check() {}
 };

@@ -122,7 +122,7 @@ class TransformerArm final : public CudaArm {
     void backward_blocks(const StepContext& step);
     void clear_padding(const MatrixParameter& parameter, cudaStream_t stream) const;
     void begin_step();
-    void gradient_is_there(const Linear& linear, const StepContext& step);
+    void gradient_is_there(const Linear& linear);
     void attend_backward_beside_updates(Block& block, const StepContext& step);
     void attend_backward(Block& block, const StepContext& step);
     void attend_backward_with_casts(Block& block, const StepContext& step);
@@ -160,7 +160,7 @@ class TransformerArm final : public CudaArm {
     std::vector<Linear*> linears();                  // in the order of the forward pass
     bool casts_weights(const Linear& linear) const;  // before their GEMMs
     void gather_weights(const StepContext& step);
-    void share_and_update(const Linear& linear, const StepContext& step);
+    void share_waiting(const StepContext& step);
     void share_partials(const StepContext& step);
     void update_alone(const Linear& linear, const StepContext& step);
     void update_with_ranks(const StepContext& step);
@@ -213,6 +213,7 @@ class TransformerArm final : public CudaArm {
         std::vector<const Linear*> linears;
         unsigned tiles_done = 0;
     } waiting_;
+    std::vector<const Linear*> shared_;    // of several ranks, whose updates wait for the norm
     Stream side_{Stream::Priority::high};  // of the updates, beside the backward pass
     bool side_used_ = false;               // in this step
     std::vector<Event> events_;

@@ -1,8 +1,12 @@
 // The order in which a rank of several exchanges what kernels/arm/ranks.cpp can.
 //
-// Sharded weights are gathered at the beginning of a step, in the order of the forward pass, and each GEMM waits for its own.
-// Gradients of a linear layer travel beside the rest of the backward pass, and it is updated as soon as they are there; all
-// others, of the embedding and of gains, are one bucket of FP32 at the end. With a limit of the norm all updates come last.
+// Sharded weights are gathered at the beginning of a step, those of a block together and in the order of the forward pass, and each
+// GEMM waits for its own. Gradients of linear layers travel beside the rest of the backward pass, about a block's together, and these
+// are updated as soon as they are there; all others, of the embedding and of gains, are one bucket of FP32 at the end. With a limit
+// of the norm all updates come last.
+#include <algorithm>
+#include <span>
+
 #include "kernels/ranks/launch.h"
 #include "kernels/transformer/arm.h"
 
@@ -26,9 +30,12 @@ void TransformerArm::gather_weights(const StepContext& step) {
     std::vector<SharedWeight> weights;
     for (const Linear* linear : sharded) weights.push_back(shared(*linear->weight, &linear->w));
     scale_blocks(weights, step);
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-        gather_weight(weights[i], step);
-        if (step.main != step.side) sharded[i]->gathered->record(step.side);
+    constexpr std::size_t kOfBlock = 4;
+    for (std::size_t first = 0; first < weights.size(); first += kOfBlock) {
+        const std::size_t count = std::min(kOfBlock, weights.size() - first);
+        gather(std::span(weights).subspan(first, count), step);
+        if (step.main == step.side) continue;
+        for (std::size_t i = first; i < first + count; ++i) sharded[i]->gathered->record(step.side);
     }
 }
 
@@ -39,13 +46,16 @@ void TransformerArm::record_or_share(const std::vector<bool>& chosen, const Step
     share_amaxes(chosen, step);
 }
 
-void TransformerArm::share_and_update(const Linear& linear, const StepContext& step) {
+void TransformerArm::share_waiting(const StepContext& step) {
     begin_beside(step);
-    share_gradient(shared(*linear.weight, &linear.w), step);
+    std::vector<SharedWeight> weights;
+    for (const Linear* linear : waiting_.linears) weights.push_back(shared(*linear->weight, &linear->w));
+    share_gradients(weights, step);
     if (clips())
-        waiting_.linears.push_back(&linear);
+        shared_.insert(shared_.end(), waiting_.linears.begin(), waiting_.linears.end());
     else
-        update_alone(linear, on_side(step));
+        for (const Linear* linear : waiting_.linears) update_alone(*linear, on_side(step));
+    waiting_ = {};
 }
 
 void TransformerArm::update_alone(const Linear& linear, const StepContext& step) {
@@ -87,8 +97,7 @@ void TransformerArm::update_with_ranks(const StepContext& whole) {
     step.tell(Part::optimiser);
     share_bucket(weights_.bucket(), step);
     if (clips()) limit_norm(step);
-    for (const Linear* linear : waiting_.linears) update_alone(*linear, step);
-    waiting_ = {};
+    for (const Linear* linear : shared_) update_alone(*linear, step);
     update_embedding(step);
     optimise_gains(step);
 }

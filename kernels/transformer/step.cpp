@@ -155,8 +155,8 @@ void TransformerArm::smooth(Block& block, const StepContext& step) {
 
 void TransformerArm::forward(const StepContext& step) {
     const Shape d = shape(static_cast<int>(shape_.d));
-    gather(tokens(step.arm), static_cast<const float*>(embedding_->master.get()), d, out_, rounds(),
-           blocks_.front()->norm1.stream.get(), step.main);
+    cuda::gather(tokens(step.arm), static_cast<const float*>(embedding_->master.get()), d, out_, rounds(),
+                 blocks_.front()->norm1.stream.get(), step.main);
     step.tell(Part::norm);
     forward_blocks(step, &head_.x);
     multiply(head_, logits_.get(), step);
@@ -190,7 +190,7 @@ void TransformerArm::loss(const StepContext& step) {
 
 void TransformerArm::backward(const StepContext& step) {
     multiply_back(head_, dx_.get(), step);
-    gradient_is_there(head_, step);
+    gradient_is_there(head_);
     norm_back(norm_, dx_.get(), nullptr, &blocks_.back()->down.dy, step);
     backward_blocks(step);
     clear_padding(*embedding_, step.main);
@@ -221,13 +221,13 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         if (block.scaled_down.size() > 0)
             unscale_columns(static_cast<const float*>(block.down.dw->get()), block.channel_scales.get(),
                             block.down.w.shape, static_cast<float*>(block.down.dw->get()), step.main);
-        gradient_is_there(block.down, step);
+        gradient_is_there(block.down);
         multiply_back(block.gate_up, dx_.get(), step);
-        gradient_is_there(block.gate_up, step);
+        gradient_is_there(block.gate_up);
         norm_back(block.norm2, dx_.get(), gradient, &block.out.dy, step,
                   block.attention_backward.bytes() >= Counters::kBytes ? &block.attention_backward : nullptr);
         multiply_back(block.out, block.dattended.get(), step);
-        gradient_is_there(block.out, step);
+        gradient_is_there(block.out);
         attend_backward_beside_updates(block, step);
         if (block.qkv.dy.in_place()) {
             rotate_heads(block.dqkv.get(), out_, shape(block.qkv.out), rotary(), Turn::back, rounds(),
@@ -237,8 +237,8 @@ void TransformerArm::backward_blocks(const StepContext& step) {
         multiply_back(block.qkv, dx_.get(), step);
         // Where nothing else waits, these wait for the attention of the block before, if there is one.
         const bool now = !waiting_.linears.empty() || b == 0;
-        gradient_is_there(block.qkv, step);
-        if (now && !clips()) update_beside(step);
+        gradient_is_there(block.qkv);
+        if (now && (!clips() || place_.several())) update_beside(step);
         norm_back(block.norm1, dx_.get(), &block.norm2.gradient, b > 0 ? &blocks_[b - 1]->down.dy : nullptr,
                   step);
         gradient = &block.norm1.gradient;

@@ -11,13 +11,12 @@ void TransformerArm::begin_step() {
     events_used_ = 0;
     side_used_ = false;
     waiting_ = {};
+    shared_.clear();
 }
 
 // The update waits for its turn. The gradient of a head that reads the embedding is a part of the embedding's.
-void TransformerArm::gradient_is_there(const Linear& linear, const StepContext& step) {
-    if (linear.dw == &head_gradient_) return;
-    if (place_.several()) return share_and_update(linear, step);
-    waiting_.linears.push_back(&linear);
+void TransformerArm::gradient_is_there(const Linear& linear) {
+    if (linear.dw != &head_gradient_) waiting_.linears.push_back(&linear);
 }
 
 // The next work on the side stream waits for all work that the main one has so far.
@@ -32,6 +31,7 @@ void TransformerArm::begin_beside(const StepContext& step) {
 // A GEMM takes all registers of a multiprocessor; the last kernel of attention does not, so that updates run beside it. They
 // move up to 1.25 times its bytes: a small rest shall not need a launch of its own.
 void TransformerArm::attend_backward_beside_updates(Block& block, const StepContext& step) {
+    if (place_.several()) share_waiting(step);
     const bool beside = step.main != step.side && !clips() && !place_.several() && attention_ &&
                         attention_->bytes_of_last() > 0;
     if (!beside) return attend_backward(block, step);
@@ -55,7 +55,7 @@ void TransformerArm::attend_backward_beside_updates(Block& block, const StepCont
 
 // What waits, beside what the backward pass does next.
 void TransformerArm::update_beside(const StepContext& step) {
-    if (place_.several()) return;  // they are updated where ranks have added them
+    if (place_.several()) return share_waiting(step);
     begin_beside(step);
     update_waiting(~0U, 0, step, step.side);
 }
