@@ -46,9 +46,10 @@ double GroupCodes::bits_per_element(std::size_t cols) const {
 }
 
 float nearest_level(const GroupCodes& codes, float value) {
+    if (std::isnan(value)) return value;
     const std::span<const float> levels = codes.levels;
     const auto above = std::ranges::lower_bound(levels, value);
-    if (above == levels.begin() || std::isnan(value)) return levels.front();
+    if (above == levels.begin()) return levels.front();
     if (above == levels.end()) return levels.back();
     const float low = above[-1], high = *above;
     const double down = static_cast<double>(value) - static_cast<double>(low),

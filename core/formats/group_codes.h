@@ -29,7 +29,7 @@ struct GroupCodes {
 };
 std::span<const GroupCodes> group_codes();
 
-// The nearest level; the one of an even code of two that are equally near. The smallest for NaN.
+// The nearest level; the one of an even code of two that are equally near. NaN stays NaN.
 float nearest_level(const GroupCodes& codes, float value);
 // largest / amax, at most the largest float32; 1 where amax is 0 or not finite.
 float group_scale(const GroupCodes& codes, float amax);

@@ -49,7 +49,7 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);
     model_->initialise(spec.seed);
-    if (!spec.init_from.empty()) set_parameters(*model_, load_checkpoints(spec.init_from, spec).arms.front());
+    if (!spec.init_from.empty()) set_parameters(*model_, load_weights("--init-from", spec.init_from, spec));
     if (!spec.teacher.empty()) teacher_.emplace(spec);
     if (!stores_fp32()) use_storage_scales(scales_for_weights());
 }

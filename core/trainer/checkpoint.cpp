@@ -313,6 +313,16 @@ void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint) {
         std::ranges::copy(checkpoint.parameters[i].values, model.parameters()[i].value.begin());
 }
 
+ArmCheckpoint load_weights(const std::string& option, const std::filesystem::path& path,
+                           const TrainSpec& spec) {
+    std::error_code none;
+    if (std::filesystem::is_directory(path, none))
+        throw usage_error(option, "takes one checkpoint; " + path.string() + " is a folder");
+    TrainSpec one = spec;
+    one.arms.resize(1);
+    return std::move(load_checkpoints(path, one).arms.front());
+}
+
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec) {
     LoadedCheckpoints loaded{-1, {}};
     for (const auto& file_path : arm_files(path, spec)) {

@@ -76,6 +76,10 @@ struct LoadedCheckpoints {
 };
 LoadedCheckpoints load_checkpoints(const std::filesystem::path& path, const TrainSpec& spec);
 
+// Of one file, whose weights an option asks for. Throws usage_error(option, ...): a folder; and as load_checkpoints().
+ArmCheckpoint load_weights(const std::string& option, const std::filesystem::path& path,
+                           const TrainSpec& spec);
+
 // The command line in the metadata of one file. Throws input_error: no checkpoint, or one without a command line.
 std::string command_line_of(const std::filesystem::path& path);
 // The values of a checkpoint that has the model's shapes.

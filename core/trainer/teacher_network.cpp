@@ -5,15 +5,32 @@
 #include "core/trainer/checkpoint.h"
 
 namespace fp8lab {
+namespace {
+
+class InFp32 final : public GemmCasts<float> {
+  public:
+    explicit InFp32(SwigluForm form) : form_(form) {}
+    const Matrix<float>& operand(TensorId, Along, const Matrix<float>& value) override { return value; }
+    void round_output(Matrix<float>&) override {}
+    void round_gradient(Matrix<float>&) override {}
+    SwigluForm swiglu() const override { return form_; }
+
+  private:
+    SwigluForm form_;
+};
+
+}  // namespace
 
 TeacherNetwork::TeacherNetwork(const TrainSpec& spec) : model_(make_model(spec)) {
-    set_parameters(*model_, load_checkpoints(spec.teacher, spec).arms.front());
+    const ArmCheckpoint checkpoint = load_weights("--teacher", spec.teacher, spec);
+    set_parameters(*model_, checkpoint);
+    if (!checkpoint.recipe.empty()) swiglu_ = parse_recipe(checkpoint.recipe).act;
 }
 
 LossValue TeacherNetwork::loss_and_gradient(const Matrix<float>& y, const Batch& batch, Matrix<float>& dy) {
     LossValue out = fp8lab::loss_and_gradient(LossKind::cross_entropy, y, batch, dy);  // of the labels
-    NoCasts<float> none;
-    const Matrix<float>& outputs = model_->forward(batch, none);
+    InFp32 casts(swiglu_);
+    const Matrix<float>& outputs = model_->forward(batch, casts);
     const auto* tokens = std::get_if<TokenBatch>(&batch);
     const auto counts = [&](std::size_t r) { return !tokens || tokens->is_scored(r); };
     std::size_t rows = 0;

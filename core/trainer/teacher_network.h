@@ -10,7 +10,8 @@ namespace fp8lab {
 
 class TeacherNetwork {
   public:
-    // Reads TrainSpec::teacher. Throws as load_checkpoints(): it must have the model's shapes.
+    // Reads TrainSpec::teacher. Throws as load_weights(): it must have the model's shapes. SwiGLU has the form of the recipe
+    // that it was trained in.
     explicit TeacherNetwork(const TrainSpec& spec);
 
     // y: the outputs for the batch. With p the softmax of the teacher's outputs, in FP32, and q that of y: the mean over
@@ -20,6 +21,7 @@ class TeacherNetwork {
 
   private:
     std::unique_ptr<Model<float>> model_;
+    SwigluForm swiglu_ = SwigluForm::plain;
     std::vector<float> p_;  // of one row
 };
 

@@ -151,9 +151,10 @@ void add_method(CLI::App& verb, InferOptions& options, const std::vector<CLI::Op
     verb.add_flag("!--no-awq-floor", options.how.awq_floor,
                   "AWQ also divides channels that are almost 0 in all training rows")
         ->needs(method);
-    verb.add_option("--amax", options.how.amax_factor,
-                    "the amax of which an input's scale is, times this; formats with a scale per tensor")
-        ->check(CLI::PositiveNumber)
+    verb.add_option(
+            "--amax", options.how.amax_factor,
+            "the amax of which an input's scale is, times 2^-6 to 2^16; formats with a scale per tensor")
+        ->check(CLI::Range(0x1p-6, 0x1p16))
         ->needs(method);
 }
 
@@ -165,7 +166,8 @@ void add_infer(CLI::App& app, Globals&) {
     verb->add_option("file", options->file, "a checkpoint that train --save has written")->required();
     verb->add_option("--data", options->data,
                      "npy:X,Y, the test rows; left out: those of the task, where it has some");
-    verb->add_option("--train", options->train, "npy:X,Y, training rows, for --calibrate and --smooth");
+    verb->add_option("--train", options->train,
+                     "npy:X,Y, training rows, for --calibrate, --smooth and --method");
     CLI::Option* weights =
         verb->add_option("--weights", options->weights, "F[,F...]: one format, or one per layer; required");
     verb->add_option("--activations", options->activations, "F[,F...]; left out: BF16, weights only");
@@ -185,17 +187,18 @@ void add_infer(CLI::App& app, Globals&) {
         ->needs(calibrate);
     CLI::Option* smooth = verb->add_option("--smooth", options->smooth, "SmoothQuant's alpha, 0 to 1")
                               ->check(CLI::Range(0.0, 1.0));
-    verb->add_option("--cascade", options->cascade,
-                     "LOW,HIGH,TAU: rows with p1 - p2 < TAU in LOW are run again in HIGH");
+    CLI::Option* cascade = verb->add_option(
+        "--cascade", options->cascade, "LOW,HIGH,TAU: rows with p1 - p2 < TAU in LOW are run again in HIGH");
     CLI::Option* all_mixes =
         verb->add_flag("--all-mixes", options->all_mixes,
                        fmt::format("every mix of {} formats, networks of up to {} layers",
                                    mix_formats().size(), kMostLayersOfAllMixes));
-    verb->add_flag(
-            "--greedy", options->greedy,
-            "from all layers in MXFP8, one layer after the other in fewer bits, the cheapest step first")
-        ->excludes(all_mixes);
-    add_method(*verb, *options, {calibrate, smooth, all_mixes});
+    CLI::Option* greedy =
+        verb->add_flag(
+                "--greedy", options->greedy,
+                "from all layers in MXFP8, one layer after the other in fewer bits, the cheapest step first")
+            ->excludes(all_mixes);
+    add_method(*verb, *options, {calibrate, smooth, cascade, all_mixes, greedy});
     CLI::Option* json = verb->add_flag("--json", options->json, "as JSON");
     verb->add_flag("--csv", options->csv,
                    "one row per layer, per mix with --all-mixes, or per step with --greedy")

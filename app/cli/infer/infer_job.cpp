@@ -39,7 +39,9 @@ std::optional<CascadeNames> cascade_names(const std::string& text) {
         return usage_error("--cascade", "takes LOW,HIGH,TAU with tau from 0 to 1; got '" + text + "'");
     };
     if (parts.size() != 3) throw wrong();
-    CascadeNames out{&find_low_format(parts[0], "--cascade"), &find_low_format(parts[1], "--cascade"), 0};
+    constexpr RecipeList kBoth = RecipeList::activations;  // every one of them is for weights too
+    CascadeNames out{&find_low_format(parts[0], "--cascade", kBoth),
+                     &find_low_format(parts[1], "--cascade", kBoth), 0};
     std::size_t read = 0;
     try {
         out.tau = std::stod(parts[2], &read);
@@ -56,6 +58,7 @@ void take_formats(const InferOptions& options, InferJob& job) {
     job.mix.weights = formats_of(options.weights, "--weights", RecipeList::weights, n);
     job.mix.activations =
         formats_of(job.both ? options.activations : "bf16", "--activations", RecipeList::activations, n);
+    if (!options.method.empty()) check_effect(options.how, job.mix);
     if (options.all_mixes && n > kMostLayersOfAllMixes)
         throw usage_error(
             "--all-mixes",
@@ -143,8 +146,8 @@ void prepare_tokens(const InferOptions& options, TrainSpec spec, ProgressLine& p
         job.reference = reference_of(model->forward(), true, model->data().targets);
     else
         job.reference =
-            reference_of(TokenModel(spec, load_checkpoints(options.against, spec).arms.front()).forward(),
-                         true, model->data().targets);
+            reference_of(TokenModel(spec, load_weights("--against", options.against, spec)).forward(), true,
+                         model->data().targets);
     if (!options.method.empty())
         job.run = [model, how = options.how](const Mix& mix, bool with_losses) {
             LoweredTokens lowered(model, mix, how);

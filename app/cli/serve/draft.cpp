@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/cli/infer/infer_report.h"
 #include "app/cli/infer/saved_tokens.h"
 #include "app/cli/option_values.h"
 #include "app/cli/serve/engines.h"
@@ -52,7 +53,9 @@ double cost_of(const DraftOptions& options, const Engine& draft) {
 
 nlohmann::json draft_json(const DraftOptions& options, const DraftRun& run, double cost, double bits) {
     const auto length = static_cast<std::size_t>(options.length);
-    nlohmann::json speedups = nlohmann::json::array(), expected = nlohmann::json::array();
+    nlohmann::json speedups = nlohmann::json::array(), expected = nlohmann::json::array(),
+                   alphas = nlohmann::json::array();
+    for (const double alpha : run.by_position) alphas.push_back(finite_or_null(alpha));
     for (std::size_t g = 1; g <= run.longest(); ++g)
         speedups.push_back(run.speedup(g, cost)), expected.push_back(run.expected(g));
     const std::size_t best = run.best_length(cost);
@@ -60,7 +63,7 @@ nlohmann::json draft_json(const DraftOptions& options, const DraftRun& run, doub
             {"bits", bits},
             {"cost", cost},
             {"alpha", run.alpha},
-            {"alpha_k", run.by_position},
+            {"alpha_k", alphas},
             {"reached", run.reached},
             {"length", options.length},
             {"expected_g", run.expected(length)},
@@ -70,6 +73,10 @@ nlohmann::json draft_json(const DraftOptions& options, const DraftRun& run, doub
             {"best_speedup", run.speedup(best, cost)},
             {"expected", expected},
             {"speedups", speedups}};
+}
+
+std::string acceptance(const nlohmann::json& alpha) {
+    return alpha.is_null() ? "-" : fmt::format("{:.3f}", alpha.get<double>());
 }
 
 std::string draft_table(const nlohmann::json& out) {
@@ -82,10 +89,9 @@ std::string draft_table(const nlohmann::json& out) {
                         format_number(out.at("cost").get<double>()), out.at("target").get<std::string>());
     text += fmt::format("{:>6} {:>11} {:>9} {:>9}\n", "length", "acceptance", "tokens", "speed-up");
     for (std::size_t g = 0; g < out.at("speedups").size(); ++g)
-        text +=
-            fmt::format("{:>6} {:>11.3f} {:>9.3f} {:>9.3f}{}\n", g + 1, out.at("alpha_k")[g].get<double>(),
-                        out.at("expected")[g].get<double>(), out.at("speedups")[g].get<double>(),
-                        g + 1 == out.at("best_length").get<std::size_t>() ? "  best" : "");
+        text += fmt::format("{:>6} {:>11} {:>9.3f} {:>9.3f}{}\n", g + 1, acceptance(out.at("alpha_k")[g]),
+                            out.at("expected")[g].get<double>(), out.at("speedups")[g].get<double>(),
+                            g + 1 == out.at("best_length").get<std::size_t>() ? "  best" : "");
     text += fmt::format("with {} tokens a draft pays below {} passes\n", out.at("length").get<int>(),
                         format_number(out.at("break_even").get<double>()));
     return text;
@@ -132,7 +138,7 @@ void add_draft(CLI::App& app, Globals&) {
     verb->add_option("--lower", options->lower, "what is in F: weights, or both weights and inputs; both")
         ->check(CLI::IsMember({"weights", "both"}));
     verb->add_option("--temperature", options->settings.temperature,
-                     "divides the logits of both (1); 0: always the most probable token")
+                     "divides the logits of both, 0.001 to 100 (1); 0: always the most probable token")
         ->check(CLI::Range(0.0, 100.0));
     verb->add_option("--length", options->length, "tokens that the draft proposes, 1 to 16 (4)")
         ->check(whole("--length", 1, 16));

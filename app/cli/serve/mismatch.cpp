@@ -62,7 +62,7 @@ nlohmann::json rollout_json(const Rollout& run, double most) {
     constexpr double kAll = std::numeric_limits<double>::infinity();
     const std::size_t tokens = run.d.cols;
     nlohmann::json by_length = nlohmann::json::array();
-    for (std::size_t n = 1; n <= tokens; ++n) by_length.push_back(finite_or_null(run.ess_pct(n, kAll)));
+    for (const double pct : run.ess_pct_by_length()) by_length.push_back(finite_or_null(pct));
     return {{"answers", run.d.rows},
             {"tokens", tokens},
             {"mean_abs_d", run.mean_abs_d()},

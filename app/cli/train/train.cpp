@@ -37,7 +37,7 @@ struct TrainArguments {
 void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec) {
     Outputs files;
     if (arguments.csv != "-" && arguments.json != "-") files.prints("stdout");  // the table of the arms
-    for (const std::string& input : {spec.x_path, spec.y_path, spec.text_path})
+    for (const std::string& input : {spec.x_path, spec.y_path, spec.text_path, spec.init_from, spec.teacher})
         if (!input.empty()) files.reads(input);
     if (!arguments.resume.empty())
         for (const auto& input : checkpoints_to_load(arguments.resume)) files.reads(input);

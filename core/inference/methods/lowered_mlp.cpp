@@ -31,7 +31,6 @@ LoweredMlp lower_mlp(const TrainedMlp& network, const Matrix<float>& train, cons
     const std::size_t n = network.layers.size();
     if (mix.weights.size() != n || mix.activations.size() != n)
         throw usage_error("mix", "must have one format per layer");
-    check_method(options, mix);
     if (sees_rows(options.method) && train.rows == 0)
         throw usage_error("method", "needs rows of the training");
     const bool divides = options.method == Method::smooth || options.method == Method::awq;

@@ -14,7 +14,7 @@ struct LoweredMlp {
     MethodOptions options;
 };
 // SmoothQuant, AWQ and rotations act on layers 2 to n. `train`: (rows, inputs), rows of the training; nearest and 4or6 do
-// without. Throws usage_error: check_method(), gptq(), a mix of another number of layers, no rows for a method that needs
+// without. Throws usage_error: lower_layer(), a mix of another number of layers, no rows for a method that needs
 // them, SmoothQuant or AWQ of an activation other than relu, through which no divisor can be folded.
 LoweredMlp lower_mlp(const TrainedMlp& network, const Matrix<float>& train, const Mix& mix,
                      const MethodOptions& options);

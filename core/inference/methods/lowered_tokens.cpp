@@ -61,7 +61,7 @@ class LoweredTokens::State::Casts final : public GemmCasts<float> {
     }
     void round_output(Matrix<float>&) override {}
     void round_gradient(Matrix<float>&) override {}
-    SwigluForm swiglu() const override { return state_.model->wiring().swiglu; }
+    SwigluForm swiglu() const override { return without_folds(state_.model->wiring().swiglu); }
 
   private:
     void lower(std::size_t l, const Matrix<float>& x) {
@@ -80,7 +80,6 @@ LoweredTokens::LoweredTokens(std::shared_ptr<TokenModel> model, const Mix& mix, 
     const std::size_t n = state_->model->layers().size();
     if (mix.weights.size() != n || mix.activations.size() != n)
         throw usage_error("mix", "must have one format per layer");
-    check_method(options, mix);
     if (rotates(options.method)) state_->rotated = rotated_model(*state_->model, options.seed);
     State::Casts casts(*state_);
     state_->to_run().forward(calibration_batch(state_->model->spec(), options.rows), casts);

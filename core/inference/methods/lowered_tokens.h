@@ -15,7 +15,7 @@ namespace fp8lab {
 // many that MethodOptions::rows are reached.
 class LoweredTokens {
   public:
-    // `model` is used until the end. Throws usage_error: check_method(), gptq(), a mix of another number of layers, a
+    // `model` is used until the end. Throws usage_error: lower_layer(), a mix of another number of layers, a
     // rotation of a model that is no transformer.
     LoweredTokens(std::shared_ptr<TokenModel> model, const Mix& mix, const MethodOptions& options);
     ~LoweredTokens();

@@ -73,19 +73,29 @@ Method find_method(std::string_view name, std::string_view where) {
                        [](const MethodInfo& method) { return method.name; });
 }
 
+std::string_view to_string(Method method) {
+    return std::ranges::find(kMethods, method, &MethodInfo::id)->name;
+}
+
 bool has_gptq(Method method) { return method == Method::gptq || method == Method::rotate_gptq; }
 bool rotates(Method method) { return method == Method::rotate || method == Method::rotate_gptq; }
 
 bool sees_rows(Method method) { return method != Method::nearest && method != Method::four_or_six; }
 
-void check_method(const MethodOptions& options, const Mix& mix) {
-    if (!(options.damp > 0 && std::isfinite(options.damp)))
-        throw usage_error("damp", fmt::format("must be above 0; got {}", options.damp));
-    if (!(options.amax_factor > 0 && std::isfinite(options.amax_factor)))
-        throw usage_error("amax factor", fmt::format("must be above 0; got {}", options.amax_factor));
+void check_effect(const MethodOptions& options, const Mix& mix) {
+    const MethodOptions usual;
+    const auto refuse = [&](const char* option) {
+        throw usage_error(option, fmt::format("has no effect with method {}", to_string(options.method)));
+    };
     if (options.method == Method::four_or_six &&
         std::ranges::none_of(mix.weights, [](const LowFormat* format) { return is_nvfp4(*format); }))
-        throw usage_error("method", "4or6 chooses between two targets of an NVFP4 block: it needs nvfp4");
+        throw usage_error("--method",
+                          "4or6 chooses between two targets of an NVFP4 block: it needs weights in nvfp4");
+    if (options.damp != usual.damp && !has_gptq(options.method)) refuse("--damp");
+    if (!options.awq_floor && options.method != Method::awq) refuse("--no-awq-floor");
+    if (options.rows > 0 && !sees_rows(options.method)) refuse("--rows");
+    if (options.amax_factor != 1 && std::ranges::none_of(mix.activations, &LowFormat::has_static_scale))
+        throw usage_error("--amax", "has no effect without inputs that have a scale per tensor");
 }
 
 Matrix<float> InputChange::input(const Matrix<float>& x) const {
@@ -112,11 +122,32 @@ Matrix<float> InputChange::weights(const Matrix<float>& w) const {
     return out;
 }
 
+namespace {
+
+void check_layer(const MethodOptions& options, const Matrix<float>& w, const LayerPlace& place) {
+    const std::string where = "layer " + place.name;
+    if (!(options.damp > 0 && std::isfinite(options.damp)))
+        throw usage_error(where, fmt::format("damping must be above 0; got {}", options.damp));
+    if (!(options.amax_factor > 0 && std::isfinite(options.amax_factor)))
+        throw usage_error(where, fmt::format("an amax factor must be above 0; got {}", options.amax_factor));
+    if (sees_rows(options.method) && w.cols > kMostChannels)
+        throw usage_error(where, fmt::format("has {} inputs; method {} takes up to {}", w.cols,
+                                             to_string(options.method), kMostChannels));
+}
+
+}  // namespace
+
 double LoweredLayer::rel_l2_w() const { return std::sqrt(stats.noise / stats.signal); }
 
 LoweredLayer lower_layer(const LowFormat& format, const MethodOptions& options, const Matrix<float>& w,
                          const Matrix<float>& x, const LayerPlace& place) {
+    check_layer(options, w, place);
     LoweredLayer out;
+    if (format.id == "fp32") {
+        out.w = w;
+        out.stats = measure_weights(w, w);
+        return out;
+    }
     out.change = change_of(format, options, w, x, place);
     const Matrix<float> weights = out.change.weights(w), inputs = out.change.input(x);
     if (has_gptq(options.method)) {

@@ -32,6 +32,7 @@ struct MethodInfo {
 std::span<const MethodInfo> methods();
 // Throws usage_error with the names that there are.
 Method find_method(std::string_view name, std::string_view where);
+std::string_view to_string(Method method);
 bool has_gptq(Method method);
 bool rotates(Method method);
 bool sees_rows(Method method);  // of the training: all but nearest and 4or6
@@ -45,8 +46,14 @@ struct MethodOptions {
     float amax_factor = 1;  // the amax that an input's scale per tensor, or NVFP4's, follows from, times this
     bool operator==(const MethodOptions&) const = default;
 };
-// Throws usage_error: damp not above 0, an amax factor not above 0 or not finite, 4or6 with weights that are not NVFP4.
-void check_method(const MethodOptions& options, const Mix& mix);
+// Of all layers together: throws usage_error where the method or an option has no effect on that mix: 4or6 without weights in
+// NVFP4, damp without GPTQ, awq_floor without AWQ, rows of a method that sees none, an amax factor without inputs that have a
+// scale per tensor.
+void check_effect(const MethodOptions& options, const Mix& mix);
+
+// The most input channels of a layer for the methods that see rows: GPTQ's time grows with their square, and a rotation is
+// a matrix of that size.
+inline constexpr std::size_t kMostChannels = 2048;
 
 // A change of both operands of a product that leaves it as it is.
 struct InputChange {
@@ -72,7 +79,8 @@ struct LayerPlace {
     bool rotates = false;         // its input is rotated while the model runs
 };
 // w: (out, in) in FP32; x: (rows, in), the inputs before the change and the cast. Of `nearest` and `four_or_six` x may be
-// empty. Throws as gptq().
+// empty; the latter changes NVFP4 alone. A layer in FP32 stays as it is. Throws as gptq(), and usage_error: damp not above 0, an
+// amax factor not above 0 or not finite, more than kMostChannels inputs of a method that sees rows.
 LoweredLayer lower_layer(const LowFormat& format, const MethodOptions& options, const Matrix<float>& w,
                          const Matrix<float>& x, const LayerPlace& place);
 // What the layer's GEMM reads of its input, `format` being that of the input.

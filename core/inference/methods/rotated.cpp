@@ -63,8 +63,6 @@ Weights with_rotated_values(Weights qkv, const TransformerShape& shape) {
 RotatedModel rotated_model(TokenModel& model, std::uint64_t seed) {
     if (model.spec().model != "transformer")
         throw usage_error("method", "rotates transformers; this model is " + model.spec().model);
-    if (model.wiring().swiglu == SwigluForm::smooth)
-        throw usage_error("method", "does not rotate a model with Smooth-SwiGLU");
     const TransformerShape shape = transformer_shape(model.spec());
     const Weights r = random_hadamard(shape.d, seed), heads = of_heads(shape.heads, shape.head_size());
     RotatedModel out{model.copy(), {}};

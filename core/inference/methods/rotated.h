@@ -17,7 +17,7 @@ struct RotatedModel {
     std::vector<Matrix<float>>
         weights;  // of each layer of TokenModel::layers(), which its casts hand to the GEMMs
 };
-// Throws usage_error: `model` is no transformer, or one with Smooth-SwiGLU, whose scales are of channels.
+// Throws usage_error: `model` is no transformer.
 RotatedModel rotated_model(TokenModel& model, std::uint64_t seed);
 
 }  // namespace fp8lab

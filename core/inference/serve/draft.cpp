@@ -87,11 +87,15 @@ double DraftRun::break_even(std::size_t length) const {
 }
 
 DraftRun measure_draft(Engine& target, Engine& draft, const DraftSettings& settings) {
-    if (!(settings.temperature >= 0)) throw usage_error("temperature", "is at least 0");
+    constexpr double kColdest = 1e-3;  // logits divided by less are not finite
+    if (settings.temperature != 0 && !(settings.temperature >= kColdest))
+        throw usage_error("temperature", fmt::format("is 0, or at least {}", kColdest));
     const std::size_t context = target.model().data().test.context, longest = longest_draft(context);
     const double vocabulary = target.model().spec().vocabulary;
-    require_memory("draft", static_cast<double>(settings.sequences * (longest + 3)) * vocabulary *
-                                (sizeof(double) + sizeof(float)));
+    require_memory(
+        "draft", static_cast<double>(settings.sequences * (longest + 3)) * vocabulary *
+                         (sizeof(double) + sizeof(float)) +
+                     2 * (cache_memory(target.model(), settings.sequences) + weights_memory(target.model())));
     Texts texts = write_texts(target, draft, settings, context / 8, context * 11 / 16);
     Rng rng = part(settings.seed, Part::draft), verdicts = part(settings.seed, Part::verdict);
     const std::size_t n = settings.sequences;
@@ -126,7 +130,8 @@ DraftRun measure_draft(Engine& target, Engine& draft, const DraftSettings& setti
     }
     for (std::size_t k = 0; k < longest; ++k) {
         run.accepted[k] = static_cast<double>(passed[k]) / static_cast<double>(n);
-        run.by_position[k] = static_cast<double>(passed[k]) / static_cast<double>(run.reached[k]);
+        run.by_position[k] =
+            static_cast<double>(passed[k]) / static_cast<double>(run.reached[k]);  // NaN: none
     }
     return run;
 }

@@ -39,7 +39,7 @@ struct DraftRun {
     double alpha = 0;
     // Entry k: the share of rounds that accept the first k + 1 tokens.
     std::vector<double> accepted;
-    // Entry k: acceptance at this position among the rounds that reach it, and their number.
+    // Entry k: acceptance at this position among the rounds that reach it, and their number; NaN where none does.
     std::vector<double> by_position;
     std::vector<std::size_t> reached;
 
@@ -53,7 +53,10 @@ struct DraftRun {
     double break_even(std::size_t length) const;  // the cost at which the speed-up is 1
 };
 // The most tokens that a draft proposes at once.
-constexpr std::size_t longest_draft(std::size_t context) { return context / 4; }
+constexpr std::size_t longest_draft(std::size_t context) {
+    constexpr std::size_t kMost = 16;
+    return context / 4 < kMost ? context / 4 : kMost;
+}
 // Both of the same model. Throws usage_error: temperature below 0; Error{failed} where there is not the memory.
 DraftRun measure_draft(Engine& target, Engine& draft, const DraftSettings& settings);
 

@@ -77,6 +77,18 @@ CacheAmaxes calibrated_cache(TokenModel& model, std::size_t batches) {
     return amaxes;
 }
 
+double cache_memory(const TokenModel& model, std::size_t sequences) {
+    const auto size = [&](const char* name) { return static_cast<double>(model.spec().sizes.at(name)); };
+    const double columns = size("d") / size("heads") * static_cast<double>(kv_heads_of(model.spec()));
+    return 2 * sizeof(float) * size("blocks") * size("context") * columns * static_cast<double>(sequences);
+}
+
+double weights_memory(const TokenModel& model) {
+    double weights = 0;
+    for (const LayerSize& layer : model.layers()) weights += static_cast<double>(layer.out * layer.in);
+    return sizeof(float) * weights;
+}
+
 struct Engine::State final : GemmCasts<float> {
     State(std::shared_ptr<TokenModel> of, const EngineSpec& how)
         : model(std::move(of)),
@@ -117,7 +129,7 @@ struct Engine::State final : GemmCasts<float> {
     }
     void round_output(Matrix<float>&) override {}
     void round_gradient(Matrix<float>&) override {}
-    SwigluForm swiglu() const override { return model->wiring().swiglu; }
+    SwigluForm swiglu() const override { return without_folds(model->wiring().swiglu); }
 
     std::shared_ptr<TokenModel> model;
     EngineSpec spec;

@@ -27,6 +27,10 @@ struct EngineSpec {
     const CacheAmaxes* amaxes = nullptr;  // of calibrated schemes, without k_factor
 };
 
+// Bytes of a cache in which every sequence has the whole context, and of an engine's weights.
+double cache_memory(const TokenModel& model, std::size_t sequences);
+double weights_memory(const TokenModel& model);
+
 class Engine {
   public:
     // `model` is used until the end, and by one engine at a time. Throws usage_error: a calibrated scheme without amaxes.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
+#include "core/files/memory.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab {
@@ -26,6 +28,10 @@ void check(const Engine& engine, const RolloutSettings& settings) {
     const std::size_t context = engine.model().data().test.context;
     if (!(settings.temperature > 0)) throw usage_error("temperature", "of a rollout is above 0");
     if (settings.answers == 0) throw usage_error("answers", "at least 1");
+    if (settings.prompt + 1 > context)
+        throw usage_error("prompt",
+                          fmt::format("of {} tokens, and one more, is longer than the context of {}",
+                                      settings.prompt, context));
     if (settings.tokens == 0 || settings.prompt + settings.tokens > context)
         throw usage_error("tokens", fmt::format("1 to {}: prompts have {} tokens, the context {}",
                                                 context - settings.prompt, settings.prompt, context));
@@ -60,8 +66,21 @@ double Rollout::ess_pct(std::size_t length, double most) const {
     return fp8lab::ess_pct(log_w, most);
 }
 
+std::vector<double> Rollout::ess_pct_by_length() const {
+    std::vector<double> out, log_w(d.rows);
+    for (std::size_t t = 0; t < d.cols; ++t) {
+        for (std::size_t r = 0; r < d.rows; ++r) log_w[r] += d.row(r)[t];
+        out.push_back(fp8lab::ess_pct(log_w, std::numeric_limits<double>::infinity()));
+    }
+    return out;
+}
+
 Rollout measure_rollout(Engine& rollout, Engine& trainer, const RolloutSettings& settings) {
     check(rollout, settings);
+    const double logits = static_cast<double>(settings.answers * settings.prompt) *
+                          static_cast<double>(rollout.model().spec().vocabulary);
+    require_memory("mismatch", 2 * (cache_memory(rollout.model(), settings.answers) +
+                                    weights_memory(rollout.model()) + sizeof(float) * logits));
     Rollout out{.d = Matrix<double>(settings.answers, settings.tokens)};
     TokenBatch next = held_out_pieces(rollout.model(), settings.answers, settings.prompt, settings.seed);
     KvState<float> drawn_by, read_by;

@@ -27,6 +27,7 @@ struct Rollout {
     double over_2_pct() const;  // tokens whose ratio exp(d) is above 2
     // Of the first `length` tokens of the answers; weights above `most` are cut to it: +Inf, none is.
     double ess_pct(std::size_t length, double most) const;
+    std::vector<double> ess_pct_by_length() const;  // of 1, 2, ... tokens, no weight cut
 };
 // 100 (sum w)^2 / (N sum w^2), w = min(exp(log_w), most).
 double ess_pct(std::span<const double> log_w, double most);

@@ -310,7 +310,13 @@ TEST_CASE("what infer --method and --against refuse is one line and exit code 2"
     const auto run =
         fp8lab("infer " + quoted(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors") +
                " --weights nvfp4 --method gptq --data npy:" + scratch / "tx.npy" + "," + scratch / "ty.npy");
-    CHECK(run.code != 0);
+    CHECK(run.code == 2);
+    refuses("--weights nvfp4 --method awq --damp 0.1", "--damp: has no effect with method awq");
+    refuses("--weights nvfp4 --method gptq --amax 2", "--amax");
+    refuses("--weights nvfp4 --method gptq --activations nvfp4 --amax 1e9", "--amax");
+    refuses("--weights nvfp4 --cascade int4-g32,mxfp8,0.5", "int4-g32");
+    refuses("--weights nvfp4 --method gptq --greedy", "--greedy");
+    CHECK(fp8lab("infer " + kDigits + "--weights nvfp4,e4m3,nvfp4,nvfp4 --method 4or6").code == 0);
 }
 
 TEST_CASE("train --fake from a trained network comes closer to it than the cast alone does") {

@@ -48,6 +48,7 @@ TEST_CASE("a value goes to the nearest of the sixteen levels, ties to the even c
             CHECK(nearest_level(codes, middle) == searched(codes, middle));
         }
         CHECK(nearest_level(codes, std::numeric_limits<float>::infinity()) == codes.levels.back());
+        CHECK(std::isnan(nearest_level(codes, std::numeric_limits<float>::quiet_NaN())));
     }
     // INT4 as nearbyint does it: the codes are two's complement, an even value has an even code.
     for (float v = -9; v <= 9; v += 0.125F)

@@ -17,11 +17,11 @@ namespace {
 
 const LowFormat& format(const char* id) { return find_low_format(id, "test"); }
 
-std::shared_ptr<TokenModel> trained(std::map<std::string, int> more = {}) {
+std::shared_ptr<TokenModel> trained(std::map<std::string, int> more = {}, const char* recipe = "bf16") {
     TrainOptions options;
     options.model = "transformer";
     options.task = "text";
-    options.recipes = "bf16";
+    options.recipes = recipe;
     options.steps = 60;
     options.sizes = {{"d", 32}, {"blocks", 2}, {"heads", 4}, {"ffn", 80}, {"context", 32}};
     for (const auto& [name, value] : more) options.sizes[name] = value;
@@ -67,6 +67,21 @@ TEST_CASE("in FP32 every method leaves the logits within 1e-4, tied embedding an
             CHECK(worst <= 1e-4);
         }
     }
+}
+
+// The scales of Smooth-SwiGLU are of the tokens of a pass, and weights are lowered before it.
+TEST_CASE("a model of Smooth-SwiGLU keeps its function, and comes near to what a cast in the pass gives") {
+    const auto model = trained({}, "mxfp8:act=smooth");
+    const Reference reference = reference_of(model->forward(), true, model->data().targets);
+    const auto divergence = [&](const char* id, Method method) {
+        LoweredTokens lowered(model, mix_of(*model, id, true), {.method = method});
+        return divergence_of(reference, lowered.run());
+    };
+    CHECK(divergence("fp32", Method::nearest) < 1e-9);
+    CHECK(divergence("fp32", Method::rotate) < 1e-9);
+    const double in_the_pass = divergence_of(reference, model->run(mix_of(*model, "mxfp8", true)).y);
+    CHECK(divergence("mxfp8", Method::nearest) < 3 * in_the_pass);
+    CHECK(divergence("nvfp4", Method::gptq) < divergence("nvfp4", Method::nearest));
 }
 
 TEST_CASE("GPTQ comes closer to the transformer in FP32 than casting to nearest") {

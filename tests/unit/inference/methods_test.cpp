@@ -282,9 +282,9 @@ TEST_CASE("GPTQ raises the error of the weights and lowers that of the outputs, 
             const auto rows = [&](Method method) {
                 return lower_mlp(network, train, mix, {.method = method}).layers;
             };
-            const auto nearest = rows(Method::smooth), gptq = rows(Method::gptq);
+            const auto nearest = rows(Method::nearest), gptq = rows(Method::gptq);
             for (std::size_t l = 0; l < 4; ++l) {
-                CHECK(gptq[l].rel_l2_w() > lower_mlp(network, {}, mix, {}).layers[l].rel_l2_w());
+                CHECK(gptq[l].rel_l2_w() > nearest[l].rel_l2_w());
                 CHECK(gptq[l].rel_out < nearest[l].rel_out);
             }
         }
@@ -322,9 +322,21 @@ TEST_CASE("methods refuse what they have no meaning for") {
     refuses(n, {}, {.method = Method::gptq});
     refuses(tanh, train, {.method = Method::awq});
     refuses(tanh, train, {.method = Method::smooth});
-    refuses(n, train, {.method = Method::four_or_six});
     refuses(n, train, {.method = Method::gptq, .damp = 0});
     refuses(n, train, {.amax_factor = 0});
     CHECK_THROWS_AS((void)lower_mlp(n, train, uniform_mix(3, format("e4m3")), {}), Error);
+    const Mix weights = uniform_mix(2, format("e4m3"), false), nvfp4 = uniform_mix(2, format("nvfp4"), false),
+              mixed{{&format("nvfp4"), &format("e4m3")}, weights.activations};
+    CHECK_THROWS_AS(check_effect({.method = Method::four_or_six}, weights), Error);
+    CHECK_THROWS_AS(check_effect({.method = Method::awq, .damp = 0.1}, nvfp4), Error);
+    CHECK_THROWS_AS(check_effect({.method = Method::gptq, .awq_floor = false}, nvfp4), Error);
+    CHECK_THROWS_AS(check_effect({.rows = 16}, nvfp4), Error);
+    CHECK_THROWS_AS(check_effect({.method = Method::gptq, .amax_factor = 2}, nvfp4), Error);
+    CHECK_NOTHROW(check_effect({.method = Method::four_or_six}, mixed));
+    CHECK_NOTHROW(check_effect({.method = Method::gptq, .damp = 0.1, .rows = 16, .amax_factor = 2}, e4m3));
+    const TrainedMlp wide = made_network({kMostChannels + 1, 4});
+    CHECK_THROWS_AS((void)lower_mlp(wide, normal(4, kMostChannels + 1, 2), uniform_mix(1, format("nvfp4")),
+                                    {.method = Method::gptq}),
+                    Error);
     CHECK_THROWS_AS((void)find_method("qptq", "--method"), Error);
 }
