@@ -306,11 +306,13 @@ TEST_CASE("what infer --method and --against refuse is one line and exit code 2"
     refuses("--weights nvfp4 --against " + quoted(FP8LAB_SOURCE "/assets/models/teacher-s1.safetensors"),
             "other layers");
     const Scratch scratch;
-    spit_data(scratch, "t");
-    const auto run =
-        fp8lab("infer " + quoted(FP8LAB_SOURCE "/assets/models/digits-s1.safetensors") +
-               " --weights nvfp4 --method gptq --data npy:" + scratch / "tx.npy" + "," + scratch / "ty.npy");
-    CHECK(run.code == 2);
+    std::vector<float> one_hot(60);
+    for (std::size_t r = 0; r < 6; ++r) one_hot[10 * r + r] = 1;
+    spit(scratch / "x.npy", npy("<f4", "(6, 64)", bytes_of(std::vector<float>(6 * 64, 0.5F))));
+    spit(scratch / "y.npy", npy("<f4", "(6, 10)", bytes_of(one_hot)));
+    const std::string data = "--data npy:" + scratch / "x.npy" + "," + scratch / "y.npy";
+    CHECK(fp8lab("infer " + kDigits + "--weights nvfp4 " + data).code == 0);
+    refuses("--weights nvfp4 --method gptq " + data, "--train npy:X,Y");
     refuses("--weights nvfp4 --method awq --damp 0.1", "--damp: has no effect with method awq");
     refuses("--weights nvfp4 --method gptq --amax 2", "--amax");
     refuses("--weights nvfp4 --method gptq --activations nvfp4 --amax 1e9", "--amax");
