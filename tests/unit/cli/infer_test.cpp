@@ -308,7 +308,7 @@ TEST_CASE("what infer --method and --against refuse is one line and exit code 2"
     const Scratch scratch;
     std::vector<float> one_hot(60);
     for (std::size_t r = 0; r < 6; ++r) one_hot[10 * r + r] = 1;
-    spit(scratch / "x.npy", npy("<f4", "(6, 64)", bytes_of(std::vector<float>(6 * 64, 0.5F))));
+    spit(scratch / "x.npy", npy("<f4", "(6, 64)", bytes_of(std::vector<float>(384, 0.5F))));
     spit(scratch / "y.npy", npy("<f4", "(6, 10)", bytes_of(one_hot)));
     const std::string data = "--data npy:" + scratch / "x.npy" + "," + scratch / "y.npy";
     CHECK(fp8lab("infer " + kDigits + "--weights nvfp4 " + data).code == 0);
