@@ -92,7 +92,7 @@ std::vector<RecipeRow> make_rows() {
                     .pow2 = true},  // Transformer Engine's default for Float8BlockScaling
          .listed = {{gemm_grid, 40},
                     {inspect, 100, {}, {}, "E4M3, 1\u00d7128", "1\u00d7128"},
-                    {kServes, 46, "pow2=0", "e4m3-128", "E4M3, 128\u00d7128"},
+                    {kServes, 46, "pow2=0", "e4m3-128", "E4M3 128\u00d7128"},
                     {block_scales, 30, {}, "1x128", "Blocks 1\u00d7128"},
                     {.in = block_scales,
                      .at = 40,

@@ -18,9 +18,9 @@
 #include "core/trainer/gradient_sum.h"
 #include "core/trainer/loss_scaler.h"
 #include "core/trainer/micro_batches.h"
-#include "core/trainer/teacher_network.h"
 #include "core/trainer/ranks/rank_gradients.h"
 #include "core/trainer/ranks/rank_weights.h"
+#include "core/trainer/teacher_network.h"
 
 namespace fp8lab {
 
