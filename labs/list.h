@@ -20,6 +20,7 @@
     LAB(transformer)     \
     LAB(wide)            \
     LAB(gpus)            \
+    LAB(serve)           \
     LAB(workbench)
 
 namespace fp8lab {

@@ -1,0 +1,90 @@
+#include "labs/serve/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace fp8lab::serve {
+
+using table::Experiment, table::known, table::MetricRow;
+
+const LabInfo Serve::kInfo = {
+    "serve",
+    17,
+    "Serve it",
+    "Serve it",
+    "Which bits does a trained model keep when it is served, and who pays for the rest?",
+    45,
+    "L13"};
+
+std::optional<AmaxSpec> Params::amax_spec() const {
+    if (amax == 1 || !has_amax(scheme, lower == "both")) return std::nullopt;
+    return AmaxSpec{common(), method};
+}
+
+Serve::Serve()
+    : chosen(
+          "methods", [this] { return params.chosen(); },
+          [evaluator = std::make_shared<Evaluator>()](const ChosenSpec& spec, const auto&) {
+              return chosen_of(spec, *evaluator);
+          }),
+      stems(
+          "methods", [this] { return params.common(); },
+          [evaluator = std::make_shared<Evaluator>()](const CommonSpec& spec, const auto& told) {
+              return stems_of(spec, *evaluator, told);
+          }),
+      amax(
+          "methods", [this] { return params.amax_spec(); },
+          [evaluator = std::make_shared<Evaluator>()](const AmaxSpec& spec, const auto& told) {
+              return amax_sweep(spec, *evaluator, told);
+          }) {}
+
+std::span<const Experiment<Serve>> Serve::experiments() {
+    static const std::array<Experiment<Serve>, 1> kExperiments = {{{"methods",
+                                                                    {"methods", "layers", "amax"},
+                                                                    &Serve::methods_figures,
+                                                                    &Serve::methods_metrics,
+                                                                    &Serve::has_chosen}}};
+    return kExperiments;
+}
+
+std::vector<Figure> Serve::methods_figures() const {
+    return {methods_figure(*stems, *chosen), layers_figure(*chosen), amax_figure(*amax, params.amax)};
+}
+
+std::vector<MetricRow> Serve::methods_metrics() const {
+    constexpr std::size_t kFewestLayers = 4;  // those of the networks of digits: their names are always there
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    const Chosen& c = *chosen;
+    std::vector<MetricRow> out = {known("bits", c.bits, "bit"),
+                                  known("divergence", c.score.divergence),
+                                  known("nearest_divergence", c.nearest.divergence),
+                                  known("changed", c.score.changed),
+                                  known("nearest_changed", c.nearest.changed),
+                                  known("accuracy_pct", c.score.accuracy_pct, "%")};
+    for (std::size_t l = 0; l < std::max(kFewestLayers, c.layers.size()); ++l) {
+        const LayerErrors* layer = l < c.layers.size() ? &c.layers[l] : nullptr;
+        for (const auto& [name, member] : {std::pair{"rel_l2_w", &LayerErrors::w},
+                                           {"nearest_rel_l2_w", &LayerErrors::w_nearest},
+                                           {"rel_out", &LayerErrors::out},
+                                           {"nearest_rel_out", &LayerErrors::out_nearest}})
+            out.push_back(known(fmt::format("{}_{}", name, l + 1), layer ? layer->*member : kNone));
+    }
+    for (const char* id : kSchemes) {
+        const auto stem = std::ranges::find(stems->stems, id, [](const Stem& s) { return s.scheme->id; });
+        for (const Method method : kStemMethods)
+            out.push_back(known(fmt::format("{}.{}", id, to_string(method)),
+                                stem == stems->stems.end() ? kNone : stem->of(method)));
+    }
+    return out;
+}
+
+Figure Serve::thumbnail() const { return {.id = "methods"}; }
+
+std::span<const NamedJudge> Serve::judges() { return {}; }
+
+LabEntry entry() { return entry_of<ServeLab>(Serve::kInfo); }
+
+}  // namespace fp8lab::serve

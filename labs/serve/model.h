@@ -1,0 +1,87 @@
+// L17, "Serve it": what low-bit schemes cost a trained model when it is served. Five parts, a value of the field "experiment"
+// each; what they compute is in model_methods.h, model_draft.h, model_rollout.h, model_qat.h and model_kv.h.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "labs/serve/model_methods.h"
+#include "labs/table/long.h"
+#include "labs/table/table_lab.h"
+
+namespace fp8lab::serve {
+
+struct Params {
+    std::string experiment = "methods";  // "methods", "draft", "rollout", "qat", "kv"
+    // Of methods and qat; of the parts that need tokens `model`. Own: of both.
+    std::string network = "digits-s1", model = "transformer", path;
+    // methods; qat reads the scheme too
+    std::string scheme = "nvfp4", lower = "weights", method = "nearest";
+    double amax = 1, damp = 0.01;
+    int rows = kAllRows;
+    // draft
+    std::string draft = "nvfp4", draft_lower = "both", cost = "bytes", target = "bf16";
+    int length = 4;
+    double temperature = 1;  // of draft and rollout
+    double own_cost = 0.25;  // passes of the target, with cost "own"
+    // rollout
+    std::string rollout = "e4m3-row", rollout_kv = "bf16", truncate = "off";
+    int tokens = 56, answers = 128;
+    // qat
+    std::string teacher = "labels";
+    int steps = 200;
+    double lr = 5e-4;
+    // kv
+    std::string cache = "one";
+    double k_factor = 1;
+
+    NetworkSpec network_spec() const { return {network, network == "own" ? path : ""}; }
+    NetworkSpec tokens_spec() const { return {model, model == "own" ? path : ""}; }
+    CommonSpec common() const { return {network_spec(), lower == "both", rows, damp}; }
+    ChosenSpec chosen() const { return {common(), scheme, method, amax}; }
+    // Where the amax is moved and has an effect.
+    std::optional<AmaxSpec> amax_spec() const;
+};
+
+struct Serve {
+    static const LabInfo kInfo;
+    using Params = serve::Params;
+    Serve();
+    std::vector<table::Row> rows(Params& params) const;
+    // "methods": "methods", "layers", "amax"; "draft": "speedup"; "rollout": "ess"; "qat": "train_back"; "kv": "kv_scale".
+    static std::span<const table::Experiment<Serve>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&chosen, &stems, &amax}; }
+    Figure thumbnail() const;
+    void settle() { problem.clear(); }
+    void tell(const Error& error) { problem = error.what(); }
+
+    Params params;
+    std::string problem;  // why something cannot be computed, in a window
+    // methods. The chosen one is quick for the networks of digits, and comes before the others.
+    table::Long<ChosenSpec, Chosen> chosen;
+    table::Long<CommonSpec, Stems> stems;
+    table::Long<AmaxSpec, AmaxSweep> amax;
+
+  private:
+    std::vector<Figure> methods_figures() const;
+    std::vector<table::MetricRow> methods_metrics() const;
+    bool has_chosen() const { return !chosen->layers.empty(); }
+};
+using ServeLab = table::TableLab<Serve>;
+
+// model_methods_figures.cpp
+std::string methods_title(const Stems& stems);
+std::string layers_title(const Chosen& chosen);
+std::string amax_title(const AmaxSweep& sweep, double factor);
+Figure methods_figure(const Stems& stems, const Chosen& chosen);
+Figure layers_figure(const Chosen& chosen);
+Figure amax_figure(const AmaxSweep& sweep, double factor);
+// What the figures and tables of all parts write.
+std::string divergence_text(double value);  // "0.0173", "2.8e-4", "–"
+std::string times_text(double ratio);       // "12", "2.6"
+std::string label_of(std::string_view scheme);
+
+}  // namespace fp8lab::serve

@@ -1,0 +1,155 @@
+#include "labs/serve/model_methods.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/inference/methods/lowered_mlp.h"
+#include "core/inference/methods/lowered_tokens.h"
+
+namespace fp8lab::serve {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+const LowFormat& scheme_of(const std::string& id) {
+    return find_low_format(id, "scheme", RecipeList::weights);
+}
+
+std::vector<LayerErrors> errors_of(const std::vector<LayerSize>& sizes,
+                                   const std::vector<LoweredLayer>& layers) {
+    std::vector<LayerErrors> out;
+    for (std::size_t l = 0; l < layers.size(); ++l)
+        out.push_back({.size = sizes[l], .w = layers[l].rel_l2_w(), .out = layers[l].rel_out});
+    return out;
+}
+
+Evaluation evaluate(const Served& served, const Mix& mix, const MethodOptions& options) {
+    Evaluation out;
+    out.bits = bits_per_weight(served.layers, mix);
+    if (served.mlp) {
+        const LoweredMlp lowered = lower_mlp(*served.mlp, served.data.train_x, mix, options);
+        out.score = score_of(served.reference, run_lowered(*served.mlp, lowered, served.data.test.x));
+        out.layers = errors_of(served.layers, lowered.layers);
+    } else {
+        LoweredTokens lowered(served.tokens, mix, options);
+        out.score = score_of(served.reference, lowered.run());
+        out.layers = errors_of(served.layers, lowered.layers());
+    }
+    return out;
+}
+
+bool is_offered(const LowFormat& scheme, bool both) {
+    return !both || meet(scheme.in, RecipeList::activations);
+}
+
+}  // namespace
+
+const LowFormat& Chosen::scheme() const { return scheme_of(spec.scheme); }
+
+double Chosen::mean(double LayerErrors::*error) const {
+    double sum = 0;
+    for (const LayerErrors& layer : layers) sum += layer.*error;
+    return sum / static_cast<double>(layers.size());
+}
+
+double Stem::of(Method method) const {
+    return divergence.at(
+        static_cast<std::size_t>(std::ranges::find(kStemMethods, method) - kStemMethods.begin()));
+}
+
+bool has_amax(const std::string& scheme, bool both) { return both && scheme_of(scheme).has_static_scale; }
+
+const Served& Evaluator::served(const NetworkSpec& spec) {
+    if (!served_ || served_->spec != spec) served_ = make_served(spec), known_.clear();
+    return *served_;
+}
+
+const Evaluation& Evaluator::operator()(const CommonSpec& common, const LowFormat& scheme, Method method,
+                                        double amax) {
+    const Served& network = served(common.network);
+    if (!is_offered(scheme, common.both))
+        throw usage_error("scheme",
+                          fmt::format("{} is for weights only: no GEMM reads inputs in it", scheme.label));
+    MethodOptions options{.method = method, .amax_factor = static_cast<float>(amax)};
+    if (has_gptq(method)) options.damp = common.damp;
+    if (sees_rows(method) && common.rows < kAllRows) options.rows = static_cast<std::size_t>(common.rows);
+    const std::string key = fmt::format("{} {} {} {} {} {}", scheme.id, to_string(method), common.both,
+                                        options.rows, options.damp, options.amax_factor);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    const Mix mix = uniform_mix(network.layers.size(), scheme, common.both);
+    check_effect(options, mix);
+    return known_[key] = evaluate(network, mix, options);
+}
+
+Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator) {
+    const Served& served = evaluator.served(spec.common.network);
+    const LowFormat& scheme = scheme_of(spec.scheme);
+    const double amax = has_amax(spec.scheme, spec.common.both) ? spec.amax : 1;
+    const Evaluation& nearest = evaluator(spec.common, scheme, Method::nearest, amax);
+    const Evaluation& own = evaluator(spec.common, scheme, find_method(spec.method, "method"), amax);
+    Chosen out{.spec = spec,
+               .name = served.name,
+               .data = served.data_name(),
+               .rows = served.rows(),
+               .train_rows = served.train_rows(),
+               .bits = own.bits,
+               .nearest = nearest.score,
+               .score = own.score,
+               .layers = own.layers};
+    for (std::size_t l = 0; l < out.layers.size(); ++l)
+        out.layers[l].w_nearest = nearest.layers[l].w, out.layers[l].out_nearest = nearest.layers[l].out;
+    return out;
+}
+
+Stems stems_of(const CommonSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told) {
+    const Served& served = evaluator.served(spec.network);
+    Stems out{.spec = spec, .stems = {}, .classifies = served.reference.classifies};
+    for (const char* id : kSchemes) {
+        const LowFormat& scheme = scheme_of(id);
+        if (!is_offered(scheme, spec.both)) continue;
+        const double bits =
+            bits_per_weight(served.layers, uniform_mix(served.layers.size(), scheme, spec.both));
+        out.stems.push_back({.scheme = &scheme, .bits = bits});
+        out.stems.back().divergence.fill(kNone);
+    }
+    std::ranges::stable_sort(out.stems, {}, &Stem::bits);
+    std::size_t done = 0;
+    for (std::size_t m = 0; m < kStemMethods.size(); ++m)
+        for (Stem& stem : out.stems) {
+            try {
+                stem.divergence.at(m) = evaluator(spec, *stem.scheme, kStemMethods.at(m)).score.divergence;
+            } catch (const Error&) {
+                // A method that this network does not take: its mark is left out. Chosen, it says why.
+            }
+            told.share(++done, out.stems.size() * kStemMethods.size());
+            told.so_far(out);
+        }
+    return out;
+}
+
+AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::Told<AmaxSweep>& told) {
+    constexpr int kLeast = -6, kMost = 16;
+    AmaxSweep out{.spec = spec, .factors = {}, .nvfp4 = {}, .e4m3 = {}};
+    Method method = find_method(spec.method, "method");
+    for (int e = kLeast; e <= kMost; ++e) {
+        const double factor = std::exp2(e);
+        const auto divergence = [&](const char* id) {
+            // 4or6 is NVFP4's alone.
+            const bool nearest = method == Method::four_or_six && std::string_view(id) != "nvfp4";
+            return evaluator(spec.common, scheme_of(id), nearest ? Method::nearest : method, factor)
+                .score.divergence;
+        };
+        out.nvfp4.push_back(divergence("nvfp4"));
+        out.e4m3.push_back(divergence("e4m3"));
+        out.factors.push_back(factor);
+        told.share(out.factors.size(), kMost - kLeast + 1);
+        told.so_far(out);
+    }
+    return out;
+}
+
+}  // namespace fp8lab::serve

@@ -1,0 +1,109 @@
+// The part "methods" of L17: every scheme to nearest and with methods, and the chosen one layer by layer.
+#pragma once
+
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/figure/figure.h"
+#include "core/inference/methods/method.h"
+#include "labs/serve/model_network.h"
+#include "labs/table/long.h"
+
+namespace fp8lab::serve {
+
+// The schemes that the part offers, in the order of its menu: the ids of low_formats().
+inline constexpr std::array kSchemes = {"e4m3",  "e4m3-row", "e4m3-128", "mxfp8",     "int8", "int8-row",
+                                        "nvfp4", "mxfp4",    "int4-g32", "int4-g128", "nf4",  "e2m1"};
+// What of a scheme the figure "methods" has.
+inline constexpr std::array kStemMethods = {Method::nearest, Method::awq, Method::gptq, Method::rotate_gptq};
+inline constexpr int kAllRows = 1348;  // of the field "rows": all that there are
+
+// What all schemes have in common.
+struct CommonSpec {
+    NetworkSpec network;
+    bool both = false;  // weights and inputs; else the inputs stay in BF16
+    int rows = kAllRows;
+    double damp = 0.01;
+    bool operator==(const CommonSpec&) const = default;
+};
+struct ChosenSpec {
+    CommonSpec common;
+    std::string scheme = "nvfp4", method = "nearest";
+    double amax = 1;
+    bool operator==(const ChosenSpec&) const = default;
+};
+
+struct LayerErrors {
+    LayerSize size;
+    double w_nearest = 0, w = 0;      // |W - Q| / |W|
+    double out_nearest = 0, out = 0;  // |X W^T - X Q^T| / |X W^T|
+};
+struct Chosen {
+    ChosenSpec spec;
+    std::string name, data;  // of the network, of its held-out rows
+    std::size_t rows = 0;    // held out
+    std::size_t train_rows = 0;
+    double bits = 0;
+    Score nearest, score;
+    std::vector<LayerErrors> layers;  // empty: not computed
+
+    const LowFormat& scheme() const;
+    bool to_nearest() const { return spec.method == "nearest"; }
+    // By the weights of the layers' elements: the means over the layers.
+    double mean(double LayerErrors::*error) const;
+};
+
+// One scheme. NaN: not computed yet, or a method that the network or the scheme does not take.
+struct Stem {
+    const LowFormat* scheme = nullptr;
+    double bits = 0;
+    std::array<double, kStemMethods.size()> divergence = {};
+    double of(Method method) const;
+};
+struct Stems {
+    CommonSpec spec;
+    std::vector<Stem> stems;  // by bits; empty: not computed
+    bool classifies = true;
+};
+
+// Divergence over the factor of the amax that NVFP4's tensor scale, and E4M3's, follow from.
+struct AmaxSpec {
+    CommonSpec common;
+    std::string method = "nearest";
+    bool operator==(const AmaxSpec&) const = default;
+};
+struct AmaxSweep {
+    AmaxSpec spec;
+    std::vector<double> factors, nvfp4, e4m3;
+};
+
+// One scheme on one network: keeps the network of the last call. Throws usage_error: a scheme for weights only with lowered
+// inputs; check_effect(), lower_mlp() and LoweredTokens.
+struct Evaluation {
+    Score score;
+    double bits = 0;
+    std::vector<LayerErrors> layers;  // w and out
+};
+class Evaluator {
+  public:
+    const Served& served(const NetworkSpec& spec);
+    // Computed once for equal arguments, as long as the network is the same.
+    const Evaluation& operator()(const CommonSpec& common, const LowFormat& scheme, Method method,
+                                 double amax = 1);
+
+  private:
+    std::shared_ptr<const Served> served_;
+    std::map<std::string, Evaluation> known_;
+};
+
+Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator);
+Stems stems_of(const CommonSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told);
+AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::Told<AmaxSweep>& told);
+
+// Whether the divergence depends on an amax factor.
+bool has_amax(const std::string& scheme, bool both);
+
+}  // namespace fp8lab::serve

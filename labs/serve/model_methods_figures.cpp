@@ -1,0 +1,227 @@
+// The figures of the part "methods", and its sentences.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/serve/model.h"
+
+namespace fp8lab::serve {
+namespace {
+
+constexpr float kMark = 5;
+
+Marker marker_of(const LowFormat& scheme) {
+    if (scheme.role == Role::block) return Marker::diamond;
+    return scheme.role == Role::truth ? Marker::square : Marker::disc;
+}
+
+bool has_four_bits(const Stem& stem) { return stem.scheme->id != "nf4" ? stem.bits < 5 : true; }
+
+// The least and the largest of what is known.
+struct Span {
+    double lo = std::numeric_limits<double>::infinity(), hi = 0;
+    void add(double value) {
+        if (value > 0) lo = std::min(lo, value), hi = std::max(hi, value);
+    }
+    bool known() const { return hi > 0; }
+};
+
+Range decades(const Stems& stems) {
+    Span all;
+    for (const Stem& stem : stems.stems)
+        for (const double value : stem.divergence) all.add(value);
+    if (!all.known()) return {1e-5, 1e-1};
+    return {all.lo / 1.6, all.hi * 1.8};
+}
+
+void add_marks(Figure& figure, const Stem& stem, double x) {
+    const Color color{stem.scheme->role};
+    const Marker marker = marker_of(*stem.scheme);
+    const auto mark = [&](double y, Marker shape, float size, Color fill) {
+        if (y > 0)
+            figure.scatter(fmt::format("##{}", stem.scheme->id), data({x}), data({y}),
+                           {.color = fill, .marker = shape, .marker_size = size, .in_legend = false});
+    };
+    Span stemmed;
+    for (const double value : stem.divergence) stemmed.add(value);
+    if (stemmed.known())
+        figure.line(fmt::format("##stem.{}", stem.scheme->id), data({x, x}), data({stemmed.lo, stemmed.hi}),
+                    {.color = color, .width = 1.5F, .in_legend = false});
+    if (const double rotated = stem.of(Method::rotate_gptq); rotated > 0)
+        figure.line(fmt::format("##rotated.{}", stem.scheme->id), data({x - 0.13, x + 0.13}),
+                    data({rotated, rotated}), {.color = color, .width = 2.5F, .in_legend = false});
+    mark(stem.of(Method::awq), marker, 3, color);
+    mark(stem.of(Method::gptq), marker, kMark, color);
+    mark(stem.of(Method::nearest), marker, kMark, color);
+    mark(stem.of(Method::nearest), marker, kMark - 1.5F, {Role::surface});
+}
+
+void add_chosen(Figure& figure, const Chosen& chosen, double x) {
+    const auto words = [&](double y, std::string text, bool strong, float dx) {
+        figure.add("",
+                   TextMark{.x = x,
+                            .y = y,
+                            .text = std::move(text),
+                            .anchor = dx > 0 ? Anchor::left : Anchor::right,
+                            .strong = strong,
+                            .dx = dx,
+                            .boxed = true},
+                   {.color = {Role::text}, .in_legend = false});
+    };
+    const double from = chosen.nearest.divergence, to = chosen.score.divergence;
+    words(from, divergence_text(from), false, 9);
+    if (chosen.to_nearest() || !(to > 0) || !(from > 0)) return;
+    words(to, divergence_text(to), false, 9);
+    words(std::sqrt(from * to), times_text(std::max(from / to, to / from)) + "×", true, -9);
+}
+
+std::string method_label(const std::string& method) {
+    const auto info = std::ranges::find(methods(), method, &MethodInfo::name);
+    return std::string(info->label);
+}
+
+}  // namespace
+
+std::string divergence_text(double value) {
+    if (!std::isfinite(value)) return "–";
+    if (value == 0) return "0";
+    return value >= 9.995e-3   ? fmt::format("{:.4f}", value)
+           : value >= 9.995e-4 ? fmt::format("{:.5f}", value)
+                               : screen_number(value, 3);
+}
+
+std::string times_text(double ratio) {
+    if (!std::isfinite(ratio)) return "–";
+    return ratio < 9.95 ? screen_number(ratio, 2) : fmt::format("{:.0f}", ratio);
+}
+
+std::string label_of(std::string_view scheme) {
+    const LowFormat& format = find_low_format(scheme, "scheme");
+    if (scheme == "int4-g32" || scheme == "int4-g128" || scheme == "nf4" || scheme == "e2m1") {
+        const std::string_view group = scheme.starts_with("int4") ? scheme.substr(5) : "";
+        return scheme == "nf4" ? "NF4" : scheme == "e2m1" ? "E2M1" : "INT4 " + std::string(group);
+    }
+    return std::string(format.label);
+}
+
+std::string methods_title(const Stems& stems) {
+    Span nearest, gains;
+    int count = 0;
+    for (const Stem& stem : stems.stems) {
+        const double from = stem.of(Method::nearest), to = stem.of(Method::gptq);
+        if (!has_four_bits(stem) || !(from > 0)) continue;
+        ++count, nearest.add(from);
+        if (to > 0) gains.add(from / to);
+    }
+    if (!nearest.known()) return "";
+    std::string title =
+        fmt::format("{} 4-bit schemes differ by a factor of {}", count, times_text(nearest.hi / nearest.lo));
+    if (gains.known())
+        title +=
+            fmt::format("; GPTQ moves each of them by {} to {}", times_text(gains.lo), times_text(gains.hi));
+    return title;
+}
+
+std::string layers_title(const Chosen& c) {
+    if (c.layers.empty()) return "";
+    if (c.to_nearest())
+        return fmt::format("To nearest, the weights are {:.0f} % off and the outputs {:.0f} %",
+                           100 * c.mean(&LayerErrors::w_nearest), 100 * c.mean(&LayerErrors::out_nearest));
+    const auto all = [&](auto test) { return std::ranges::all_of(c.layers, test); };
+    const bool w_up = all([](const LayerErrors&l) { return l.w > l.w_nearest; }),
+               w_down = all([](const LayerErrors&l) { return l.w < l.w_nearest; }),
+               out_up = all([](const LayerErrors&l) { return l.out > l.out_nearest; }),
+               out_down = all([](const LayerErrors&l) { return l.out < l.out_nearest; });
+    const std::string name = method_label(c.spec.method);
+    if (w_up && out_down)
+        return fmt::format("{} raises the error of every weight matrix and lowers the error of every output",
+                           name);
+    if (w_down && out_down) return name + " lowers the error of every weight matrix and of every output";
+    if (w_up && out_up) return name + " raises the error of every weight matrix and of every output";
+    const auto count = [&](auto test) { return std::ranges::count_if(c.layers, test); };
+    return fmt::format("{} lowers the error of {} of {} weight matrices, and of {} outputs", name,
+                       count([](const LayerErrors& l) { return l.w < l.w_nearest; }), c.layers.size(),
+                       count([](const LayerErrors& l) { return l.out < l.out_nearest; }));
+}
+
+std::string amax_title(const AmaxSweep& sweep, double factor) {
+    if (sweep.factors.empty()) return "";
+    const auto at = [&](double f) {
+        const auto place = std::ranges::find(sweep.factors, f);
+        return place == sweep.factors.end()
+                   ? std::nan("")
+                   : sweep.nvfp4[static_cast<std::size_t>(place - sweep.factors.begin())];
+    };
+    (void)factor;
+    return fmt::format("An amax half as large costs NVFP4 {} times as much, one 4 096 times as large {}",
+                       times_text(at(0.5) / at(1)), times_text(at(4096) / at(1)));
+}
+
+Figure methods_figure(const Stems& stems, const Chosen& chosen) {
+    Figure figure{
+        .id = "methods",
+        .title = methods_title(stems),
+        .x = {.label = "bits per weight, scales included"},
+        .y = {.label = stems.classifies ? "divergence from FP32, nats" : "squared error over FP32’s squares",
+              .scale = Scale::log10,
+              .range = decades(stems)}};
+    if (stems.stems.empty()) return figure;
+    figure.x.range = Range{0.5, static_cast<double>(stems.stems.size()) + 0.5};
+    const auto here =
+        std::ranges::find(stems.stems, chosen.spec.scheme, [](const Stem& s) { return s.scheme->id; });
+    const double at = static_cast<double>(here - stems.stems.begin()) + 1;
+    const bool known = here != stems.stems.end() && !chosen.layers.empty();
+    if (known)
+        figure.xspan("##chosen", at - 0.46, at + 0.46,
+                     {.color = {Role::field, Tone::fill}, .in_legend = false});
+    for (std::size_t i = 0; i < stems.stems.size(); ++i)
+        add_marks(figure, stems.stems[i], static_cast<double>(i) + 1);
+    if (known) add_chosen(figure, chosen, at);
+    figure.words = {figure.title + "."};
+    for (const Stem& stem : stems.stems)
+        figure.words.push_back(
+            fmt::format("{}, {:.2f} bits: to nearest {}, AWQ {}, GPTQ {}, rotation and GPTQ {}.",
+                        label_of(stem.scheme->id), stem.bits, divergence_text(stem.of(Method::nearest)),
+                        divergence_text(stem.of(Method::awq)), divergence_text(stem.of(Method::gptq)),
+                        divergence_text(stem.of(Method::rotate_gptq))));
+    return figure;
+}
+
+Figure layers_figure(const Chosen& c) {
+    Figure figure{
+        .id = "layers", .title = layers_title(c), .x = {.label = "layer"}, .y = {.label = "relative L2 %"}};
+    if (c.layers.empty()) return figure;
+    std::vector<double> x;
+    for (std::size_t l = 0; l < c.layers.size(); ++l) x.push_back(static_cast<double>(l) + 1);
+    const auto add = [&](const char* name, double LayerErrors::*error, Style style) {
+        std::vector<double> y;
+        for (const LayerErrors& layer : c.layers) y.push_back(100 * (layer.*error));
+        figure.line(name, data(x), data(std::move(y)), style);
+    };
+    const Role role = c.scheme().role;
+    add("W, to nearest", &LayerErrors::w_nearest,
+        {.color = {role}, .dash = Dash::dash, .marker = Marker::ring});
+    add("X W, to nearest", &LayerErrors::out_nearest,
+        {.color = {Role::axis}, .dash = Dash::dash, .marker = Marker::ring});
+    if (c.to_nearest()) return figure;
+    add("W", &LayerErrors::w, {.color = {role}, .marker = Marker::disc});
+    add("X W", &LayerErrors::out, {.color = {Role::axis}, .marker = Marker::disc});
+    return figure;
+}
+
+Figure amax_figure(const AmaxSweep& sweep, double factor) {
+    Figure figure{.id = "amax",
+                  .title = amax_title(sweep, factor),
+                  .x = {.label = "tensor amax ×", .scale = Scale::log2, .range = Range{0x1p-6, 0x1p16}},
+                  .y = {.label = "divergence from FP32, nats", .scale = Scale::log10}};
+    if (sweep.factors.empty()) return figure;
+    figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4),
+                {.color = {Role::block}, .width = 3, .end_label = "NVFP4"});
+    figure.line("E4M3", data(sweep.factors), data(sweep.e4m3), {.color = {Role::e4m3}, .end_label = "E4M3"});
+    figure.vline("", factor, kHairline);
+    return figure;
+}
+
+}  // namespace fp8lab::serve
