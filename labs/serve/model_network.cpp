@@ -15,14 +15,6 @@
 namespace fp8lab::serve {
 namespace {
 
-std::filesystem::path file_of(const NetworkSpec& spec) {
-    if (spec.network == "transformer") return asset("models/transformer-600.safetensors");
-    if (spec.network != "own") return asset(fmt::format("models/{}.safetensors", spec.network));
-    if (spec.path.empty())
-        throw input_error("Own network", "no file is chosen: name a checkpoint of train --save");
-    return spec.path;
-}
-
 // Of a multilayer perceptron --model is not in the line.
 bool is_tokens(const std::string& command_line) {
     const std::string model = option_in(command_line, "--model");
@@ -60,6 +52,14 @@ std::shared_ptr<TokenModel> read_tokens(const std::filesystem::path& file, const
 }
 
 }  // namespace
+
+std::filesystem::path file_of(const NetworkSpec& spec) {
+    if (spec.network == "transformer") return asset("models/transformer-600.safetensors");
+    if (spec.network != "own") return asset(fmt::format("models/{}.safetensors", spec.network));
+    if (spec.path.empty())
+        throw input_error("Own network", "no file is chosen: name a checkpoint of train --save");
+    return spec.path;
+}
 
 TrainSpec token_spec(const std::string& command_line, const std::string& where) {
     TrainOptions options;

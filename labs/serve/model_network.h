@@ -1,6 +1,7 @@
 // What L17 serves: a trained network in FP32 with its held-out rows.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct Served {
     // What a method can see: rows of the training, or tokens of it.
     std::size_t train_rows() const;
 };
+// Its file. Throws input_error: an own one, and none is chosen.
+std::filesystem::path file_of(const NetworkSpec& spec);
 // Throws input_error: an own file that cannot be read, is no checkpoint, or has no data of its own.
 std::shared_ptr<const Served> make_served(const NetworkSpec& spec);
 
