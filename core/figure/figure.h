@@ -34,6 +34,14 @@ struct AxisBreak {
     bool holds(double value) const { return value > lo && value < hi; }
 };
 
+// Words below a place of an x axis that has no numbers; the last of several lines is a number of it, muted.
+struct AxisName {
+    double at = 0;
+    std::string words = {};
+    Color color = {Role::text, Tone::ink};
+    bool strong = false;
+};
+
 struct AxisSpec {
     std::string label = {};  // with its unit, e.g. "gap %"
     Scale scale = Scale::linear;
@@ -41,10 +49,23 @@ struct AxisSpec {
     double linear_threshold = 1.0;      // symlog: linear within +-this
     bool visible = true;                // tick labels and label
     std::optional<AxisBreak> gap = {};  // x axes
+    std::vector<AxisName> names = {};   // x axes: instead of ticks
 };
 
 enum class Dash { solid, dash, dot, long_dash };  // dash 7-4 (bf16), dot 2-3 (block)
-enum class Marker { none, disc, ring, square, triangle_up, triangle_down, diamond };
+// The rings are outlines; bar: a horizontal one.
+enum class Marker {
+    none,
+    disc,
+    ring,
+    square,
+    square_ring,
+    triangle_up,
+    triangle_down,
+    diamond,
+    diamond_ring,
+    bar
+};
 
 struct Style {
     Color color = {Role::truth, Tone::line, 1.0F};

@@ -9,10 +9,11 @@ namespace fp8lab {
 
 namespace {
 
-constexpr float kLine = 20;     // line height of 13 px text
-constexpr float kSample = 24;   // width of a legend's line sample
-constexpr float kTickGap = 12;  // between y labels and the plot
-constexpr float kTickRow = 28;  // x labels under the axis
+constexpr float kLine = 20;      // line height of 13 px text
+constexpr float kSample = 24;    // width of a legend's line sample
+constexpr float kTickGap = 12;   // between y labels and the plot
+constexpr float kTickRow = 28;   // x labels under the axis
+constexpr float kNameLine = 17;  // lines of AxisName
 
 // Curves, points, stems, bars and bands; a heatmap and the marks are explained in words.
 bool in_legend(const Series& series) {
@@ -158,6 +159,42 @@ void paint_break(const FigureLayout& layout, Canvas& canvas) {
     }
 }
 
+std::vector<std::string_view> lines_of(std::string_view words) {
+    std::vector<std::string_view> out;
+    for (;;) {
+        const std::size_t end = words.find('\n');
+        out.push_back(words.substr(0, end));
+        if (end == words.npos) return out;
+        words.remove_prefix(end + 1);
+    }
+}
+
+float names_height(const AxisSpec& axis) {
+    std::size_t lines = 0;
+    for (const AxisName& name : axis.names) lines = std::max(lines, lines_of(name.words).size());
+    return 8 + kNameLine * static_cast<float>(lines);
+}
+
+void paint_names(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
+    const Rect plot = layout.plot;
+    for (const AxisName& name : figure.x.names) {
+        const auto x = static_cast<float>(layout.x.to_px(name.at));
+        if (x < plot.x0 || x > plot.x1) continue;
+        float y = plot.y1 + 6;
+        const std::vector<std::string_view> lines = lines_of(name.words);
+        for (std::size_t i = 0; i < lines.size(); ++i, y += kNameLine) {
+            const bool number = i > 0 && i + 1 == lines.size();
+            const Font font = number ? kMono13 : name.strong ? kBold13 : kSans13;
+            const float width = canvas.text_width(lines[i], font);
+            canvas.text({clamped(x, width, plot), y}, lines[i], number ? Color{Role::muted} : name.color,
+                        font);
+        }
+    }
+    const float width = canvas.text_width(figure.x.label, kSans13);
+    canvas.text({plot.x1 - width, plot.y1 + names_height(figure.x) + 2}, figure.x.label, Color{Role::muted},
+                kSans13);
+}
+
 void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canvas) {
     const Rect plot = layout.plot;
     const auto is_heatmap = [](const Series& s) { return std::holds_alternative<HeatmapSeries>(s.shape); };
@@ -165,6 +202,7 @@ void paint_x_axis(const Figure& figure, const FigureLayout& layout, Canvas& canv
     if (figure.x.visible || !cells)
         canvas.rect(Rect{plot.x0, plot.y1, plot.x1, plot.y1 + 1}, Color{Role::axis});
     if (!figure.x.visible) return;
+    if (!figure.x.names.empty()) return paint_names(figure, layout, canvas);
     paint_break(layout, canvas);
     for (const Tick& tick : layout.x_ticks) {
         const auto x = static_cast<float>(layout.x.to_px(tick.value));
@@ -223,9 +261,11 @@ FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, R
         float gutter = figure.y.visible ? options.y_tick_width : 0;
         out.plot.y0 = lay_out_header(figure, options, canvas, out) + (named_window || y_label ? kLine : 8);
         const float full_gutter = gutter + (figure.y.visible ? kTickGap : 0);
-        out.x_label_in_row = x_label_width + 8 <= full_gutter;
+        const bool named = !figure.x.names.empty();
+        out.x_label_in_row = !named && x_label_width + 8 <= full_gutter;
         const bool label_row = figure.x.visible && !figure.x.label.empty() && !out.x_label_in_row;
-        out.plot.y1 -= figure.x.visible ? kTickRow + (label_row ? kLine : 0) : 4;
+        const float ticks = named ? names_height(figure.x) : kTickRow;
+        out.plot.y1 -= figure.x.visible ? ticks + (label_row ? kLine : 0) : 4;
         out.plot.y1 = std::max(out.plot.y1, out.plot.y0 + 1);
         const Axis y(figure.y, extents.y, static_cast<double>(out.plot.y1), static_cast<double>(out.plot.y0));
         out.y_ticks = make_ticks(y, std::clamp(static_cast<int>(out.plot.height() / 40), 2, 5));
@@ -237,7 +277,7 @@ FigureLayout lay_out(const Figure& figure, const View2D& view, Canvas& canvas, R
     }
     out.x = Axis(figure.x, extents.x, static_cast<double>(out.plot.x0), static_cast<double>(out.plot.x1));
     out.y = Axis(figure.y, extents.y, static_cast<double>(out.plot.y1), static_cast<double>(out.plot.y0));
-    if (!options.bare) out.x_ticks = x_ticks_that_fit(out.x, canvas);
+    if (!options.bare && figure.x.names.empty()) out.x_ticks = x_ticks_that_fit(out.x, canvas);
     return out;
 }
 

@@ -313,12 +313,16 @@ void SeriesPainter::operator()(const HeatmapSeries& s) const {
     }
 }
 
+bool is_outline(Marker marker) {
+    return marker == Marker::ring || marker == Marker::square_ring || marker == Marker::diamond_ring;
+}
+
 }  // namespace
 
 void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color color) {
     if (color.tone == Tone::fill && marker != Marker::none && bordered(canvas.theme(), color.role)) {
         paint_marker(canvas, at, marker, radius, {color.role, Tone::line, color.opacity});
-        if (marker == Marker::ring) return;
+        if (is_outline(marker) || marker == Marker::bar) return;
         const bool pointed = marker == Marker::triangle_up || marker == Marker::triangle_down;
         radius -= pointed ? 2.0F : 1.0F;  // a border of 1 px: a triangle's sides are nearer than its corners
         if (radius <= 0) return;
@@ -337,6 +341,12 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
         }
         polygon(circle, size, fill);
     };
+    const auto square = [&](float size, Color fill) {
+        canvas.rect(Rect{at.x - size, at.y - size, at.x + size, at.y + size}, fill);
+    };
+    const auto diamond = [&](float size, Color fill) {
+        polygon(std::array<Point, 4>{Point{0, -1}, {1, 0}, {0, 1}, {-1, 0}}, size, fill);
+    };
     constexpr float kTall = 0.87F;  // height of a triangle over its half base
     switch (marker) {
         case Marker::none:
@@ -347,13 +357,22 @@ void paint_marker(Canvas& canvas, Point at, Marker marker, float radius, Color c
             disc(radius, color);
             return disc(radius - 1.5F, {Role::surface});
         case Marker::square:
-            return canvas.rect(Rect{at.x - radius, at.y - radius, at.x + radius, at.y + radius}, color);
+            return square(radius, color);
+        case Marker::square_ring:
+            square(radius, color);
+            return square(radius - 1.5F, {Role::surface});
+        case Marker::bar:
+            return canvas.rect(Rect{at.x - 1.4F * radius, at.y - 1.25F, at.x + 1.4F * radius, at.y + 1.25F},
+                               color);
         case Marker::triangle_up:
             return polygon(std::array<Point, 3>{Point{0, -kTall}, {1, kTall}, {-1, kTall}}, radius, color);
         case Marker::triangle_down:
             return polygon(std::array<Point, 3>{Point{-1, -kTall}, {1, -kTall}, {0, kTall}}, radius, color);
         case Marker::diamond:
-            return polygon(std::array<Point, 4>{Point{0, -1}, {1, 0}, {0, 1}, {-1, 0}}, radius * 1.2F, color);
+            return diamond(radius * 1.2F, color);
+        case Marker::diamond_ring:
+            diamond(radius * 1.2F, color);
+            return diamond(radius * 1.2F - 2.1F, {Role::surface});  // 1.5 px wide
     }
 }
 

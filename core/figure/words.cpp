@@ -39,6 +39,14 @@ std::string on_scale(Scale scale) {
 
 std::string axis_words(std::string_view name, const AxisSpec& axis, Range range) {
     const std::string label = axis.label.empty() ? "" : ", " + axis.label + ",";
+    if (!axis.names.empty()) {
+        std::string names;
+        for (const AxisName& one : axis.names) {
+            names += (names.empty() ? "" : "; ") + one.words;
+        }
+        std::ranges::replace(names, '\n', ' ');
+        return fmt::format("The {} axis{} has {}.", name, label, names);
+    }
     const std::string broken =
         axis.gap ? fmt::format(", broken from {} to {}", number(axis.gap->lo), number(axis.gap->hi)) : "";
     return fmt::format("The {} axis{} runs from {} to {}{}{}.", name, label, number(range.lo),

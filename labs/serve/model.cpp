@@ -24,6 +24,13 @@ std::optional<AmaxSpec> Params::amax_spec() const {
     return AmaxSpec{common(), method};
 }
 
+std::optional<GainsSpec> Params::gains() const {
+    if (!takes_inputs(scheme)) return std::nullopt;
+    GainsSpec out{common(), scheme};
+    out.common.both = false;  // it has both
+    return out;
+}
+
 Serve::Serve()
     : chosen(
           "methods", [this] { return params.chosen(); },
@@ -31,22 +38,34 @@ Serve::Serve()
               return chosen_of(spec, *evaluator);
           }),
       stems(
-          "methods", [this] { return params.common(); },
-          [evaluator = std::make_shared<Evaluator>()](const CommonSpec& spec, const auto& told) {
+          "methods", [this] { return params.stems(); },
+          [evaluator = std::make_shared<Evaluator>()](const StemsSpec& spec, const auto& told) {
               return stems_of(spec, *evaluator, told);
+          }),
+      gains(
+          "methods", [this] { return params.gains(); },
+          [evaluator = std::make_shared<Evaluator>()](const GainsSpec& spec, const auto&) {
+              return gains_of(spec, *evaluator);
           }),
       amax(
           "methods", [this] { return params.amax_spec(); },
           [evaluator = std::make_shared<Evaluator>()](const AmaxSpec& spec, const auto& told) {
               return amax_sweep(spec, *evaluator, told);
+          }),
+      kv(
+          "kv", [this] { return params.kv(); },
+          [maker = std::make_shared<KvMaker>()](const KvSpec& spec, const auto& told) {
+              return (*maker)(spec, told);
           }) {}
 
 std::span<const Experiment<Serve>> Serve::experiments() {
-    static const std::array<Experiment<Serve>, 1> kExperiments = {{{"methods",
-                                                                    {"methods", "layers", "amax"},
-                                                                    &Serve::methods_figures,
-                                                                    &Serve::methods_metrics,
-                                                                    &Serve::has_chosen}}};
+    static const std::array<Experiment<Serve>, 2> kExperiments = {
+        {{"methods",
+          {"methods", "layers", "amax"},
+          &Serve::methods_figures,
+          &Serve::methods_metrics,
+          &Serve::has_chosen},
+         {"kv", {"kv_scale"}, &Serve::kv_figures, &Serve::kv_metrics, &Serve::has_kv}}};
     return kExperiments;
 }
 
@@ -72,12 +91,32 @@ std::vector<MetricRow> Serve::methods_metrics() const {
                                            {"nearest_rel_out", &LayerErrors::out_nearest}})
             out.push_back(known(fmt::format("{}_{}", name, l + 1), layer ? layer->*member : kNone));
     }
-    for (const char* id : kSchemes) {
+    for (const char* id : kStems) {
         const auto stem = std::ranges::find(stems->stems, id, [](const Stem& s) { return s.scheme->id; });
         for (const Method method : kStemMethods)
             out.push_back(known(fmt::format("{}.{}", id, to_string(method)),
                                 stem == stems->stems.end() ? kNone : stem->of(method)));
     }
+    return out;
+}
+
+std::vector<MetricRow> Serve::kv_metrics() const {
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+    const KvRow* own = kv->own();
+    const CacheCost cost = own ? own->cost : CacheCost{kNone, kNone, kNone, kNone, kNone, kNone};
+    const KvRow* calibrated = kv->row("tensor");
+    std::vector<MetricRow> out = {
+        known("kv_divergence", cost.divergence),
+        known("k_divergence", cost.k_divergence),
+        known("v_divergence", cost.v_divergence),
+        known("saturated_pct_k", cost.saturated_pct_k, "%"),
+        known("largest_k", cost.largest_k),
+        known("calibrated_divergence", calibrated ? calibrated->cost.divergence : kNone)};
+    const CacheScheme& scheme = find_cache_scheme(params.cache, "cache");
+    for (const CacheModel& model : kCacheModels)
+        out.push_back(known(model.id == "gqa_8" ? std::string("bytes_per_token_layer")
+                                                : fmt::format("bytes_per_token_layer.{}", model.id),
+                            cache_bytes_per_token(model.shape, scheme), "B"));
     return out;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "labs/serve/model_kv.h"
 #include "labs/serve/model_methods.h"
 #include "labs/table/long.h"
 #include "labs/table/table_lab.h"
@@ -41,6 +42,10 @@ struct Params {
     NetworkSpec tokens_spec() const { return {model, model == "own" ? path : ""}; }
     CommonSpec common() const { return {network_spec(), lower == "both", rows, damp}; }
     ChosenSpec chosen() const { return {common(), scheme, method, amax}; }
+    StemsSpec stems() const { return {common(), is_stem(scheme) ? "" : scheme}; }
+    // Of a scheme that inputs can be in.
+    std::optional<GainsSpec> gains() const;
+    KvSpec kv() const { return {tokens_spec(), cache, k_factor}; }
     // Where the amax is moved and has an effect.
     std::optional<AmaxSpec> amax_spec() const;
 };
@@ -53,7 +58,7 @@ struct Serve {
     // "methods": "methods", "layers", "amax"; "draft": "speedup"; "rollout": "ess"; "qat": "train_back"; "kv": "kv_scale".
     static std::span<const table::Experiment<Serve>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&chosen, &stems, &amax}; }
+    std::vector<table::Part*> parts() { return {&chosen, &stems, &gains, &amax, &kv}; }
     Figure thumbnail() const;
     void settle() { problem.clear(); }
     void tell(const Error& error) { problem = error.what(); }
@@ -62,12 +67,17 @@ struct Serve {
     std::string problem;  // why something cannot be computed, in a window
     // methods. The chosen one is quick for the networks of digits, and comes before the others.
     table::Long<ChosenSpec, Chosen> chosen;
-    table::Long<CommonSpec, Stems> stems;
+    table::Long<StemsSpec, Stems> stems;
+    table::Long<GainsSpec, Gains> gains;
     table::Long<AmaxSpec, AmaxSweep> amax;
+    table::Long<KvSpec, Kv> kv;
 
   private:
     std::vector<Figure> methods_figures() const;
     std::vector<table::MetricRow> methods_metrics() const;
+    std::vector<Figure> kv_figures() const { return {kv_figure(*kv)}; }
+    std::vector<table::MetricRow> kv_metrics() const;
+    bool has_kv() const { return kv->own() != nullptr; }
     bool has_chosen() const { return !chosen->layers.empty(); }
 };
 using ServeLab = table::TableLab<Serve>;
@@ -75,7 +85,8 @@ using ServeLab = table::TableLab<Serve>;
 // model_methods_figures.cpp
 std::string methods_title(const Stems& stems);
 std::string layers_title(const Chosen& chosen);
-std::string amax_title(const AmaxSweep& sweep, double factor);
+std::string gains_title(const Gains& gains);
+std::string amax_title(const AmaxSweep& sweep);
 Figure methods_figure(const Stems& stems, const Chosen& chosen);
 Figure layers_figure(const Chosen& chosen);
 Figure amax_figure(const AmaxSweep& sweep, double factor);
@@ -83,5 +94,6 @@ Figure amax_figure(const AmaxSweep& sweep, double factor);
 std::string divergence_text(double value);  // "0.0173", "2.8e-4", "–"
 std::string times_text(double ratio);       // "12", "2.6"
 std::string label_of(std::string_view scheme);
+std::string method_label(std::string_view method);  // "GPTQ"
 
 }  // namespace fp8lab::serve

@@ -225,7 +225,7 @@ std::vector<Row> Serve::rows(Params& p) const {
                 .label = "Part",
                 .help = "Methods of casting, a draft, a rollout, training after the cast, the cache.",
                 .hidden = true},
-               &p.experiment, {{"methods", "Methods"}})};
+               &p.experiment, {{"methods", "Methods"}, {"kv", "KV"}})};
     return table::join(
         {{part}, subject_rows(p), method_rows(p), draft_rows(p), rollout_rows(p), qat_rows(p), kv_rows(p)});
 }

@@ -85,6 +85,19 @@ const Evaluation& Evaluator::operator()(const CommonSpec& common, const LowForma
     return known_[key] = evaluate(network, mix, options);
 }
 
+// A mark that is left out; of the method chosen, the same error says why.
+double Evaluator::divergence(const CommonSpec& common, const LowFormat& scheme, Method method) {
+    try {
+        return (*this)(common, scheme, method).score.divergence;
+    } catch (const Error&) {
+        return kNone;
+    }
+}
+
+bool is_stem(std::string_view scheme) { return std::ranges::find(kStems, scheme) != kStems.end(); }
+
+bool takes_inputs(const std::string& scheme) { return is_offered(scheme_of(scheme), true); }
+
 Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator) {
     const Served& served = evaluator.served(spec.common.network);
     const LowFormat& scheme = scheme_of(spec.scheme);
@@ -105,36 +118,47 @@ Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator) {
     return out;
 }
 
-Stems stems_of(const CommonSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told) {
-    const Served& served = evaluator.served(spec.network);
+Stems stems_of(const StemsSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told) {
+    const CommonSpec& common = spec.common;
+    const Served& served = evaluator.served(common.network);
     Stems out{.spec = spec, .stems = {}, .classifies = served.reference.classifies};
-    for (const char* id : kSchemes) {
+    const auto add = [&](const std::string& id) {
         const LowFormat& scheme = scheme_of(id);
-        if (!is_offered(scheme, spec.both)) continue;
-        const double bits =
-            bits_per_weight(served.layers, uniform_mix(served.layers.size(), scheme, spec.both));
-        out.stems.push_back({.scheme = &scheme, .bits = bits});
+        if (!is_offered(scheme, common.both)) return;
+        const Mix mix = uniform_mix(served.layers.size(), scheme, common.both);
+        out.stems.push_back({.scheme = &scheme, .bits = bits_per_weight(served.layers, mix)});
         out.stems.back().divergence.fill(kNone);
-    }
+    };
+    for (const char* id : kStems) add(id);
+    if (!spec.also.empty()) add(spec.also);
     std::ranges::stable_sort(out.stems, {}, &Stem::bits);
     std::size_t done = 0;
     for (std::size_t m = 0; m < kStemMethods.size(); ++m)
         for (Stem& stem : out.stems) {
-            try {
-                stem.divergence.at(m) = evaluator(spec, *stem.scheme, kStemMethods.at(m)).score.divergence;
-            } catch (const Error&) {
-                // A method that this network does not take: its mark is left out. Chosen, it says why.
-            }
+            stem.divergence.at(m) = evaluator.divergence(common, *stem.scheme, kStemMethods.at(m));
             told.share(++done, out.stems.size() * kStemMethods.size());
             told.so_far(out);
         }
     return out;
 }
 
+Gains gains_of(const GainsSpec& spec, Evaluator& evaluator) {
+    Gains out{.spec = spec, .rows = {}};
+    CommonSpec common = spec.common;
+    for (const bool both : {false, true}) {
+        common.both = both;
+        const auto of = [&](Method method) {
+            return evaluator.divergence(common, scheme_of(spec.scheme), method);
+        };
+        out.rows.push_back({of(Method::nearest), of(Method::awq), of(Method::gptq)});
+    }
+    return out;
+}
+
 AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::Told<AmaxSweep>& told) {
     constexpr int kLeast = -6, kMost = 16;
     AmaxSweep out{.spec = spec, .factors = {}, .nvfp4 = {}, .e4m3 = {}};
-    Method method = find_method(spec.method, "method");
+    const Method method = find_method(spec.method, "method");
     for (int e = kLeast; e <= kMost; ++e) {
         const double factor = std::exp2(e);
         const auto divergence = [&](const char* id) {

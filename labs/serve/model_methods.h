@@ -17,7 +17,9 @@ namespace fp8lab::serve {
 // The schemes that the part offers, in the order of its menu: the ids of low_formats().
 inline constexpr std::array kSchemes = {"e4m3",  "e4m3-row", "e4m3-128", "mxfp8",     "int8", "int8-row",
                                         "nvfp4", "mxfp4",    "int4-g32", "int4-g128", "nf4",  "e2m1"};
-// What of a scheme the figure "methods" has.
+// Those that the figure "methods" has, besides the chosen one; and what it has of them.
+inline constexpr std::array kStems = {"e2m1", "int4-g128", "mxfp4",    "int4-g32", "nvfp4",
+                                      "nf4",  "e4m3",      "e4m3-row", "int8-row"};
 inline constexpr std::array kStemMethods = {Method::nearest, Method::awq, Method::gptq, Method::rotate_gptq};
 inline constexpr int kAllRows = 1348;  // of the field "rows": all that there are
 
@@ -63,10 +65,30 @@ struct Stem {
     std::array<double, kStemMethods.size()> divergence = {};
     double of(Method method) const;
 };
+struct StemsSpec {
+    CommonSpec common;
+    std::string also = {};  // the chosen scheme, where it is none of kStems
+    bool operator==(const StemsSpec&) const = default;
+};
 struct Stems {
-    CommonSpec spec;
+    StemsSpec spec;
     std::vector<Stem> stems;  // by bits; empty: not computed
     bool classifies = true;
+};
+
+// The scheme with weights lowered alone, and with the inputs too. NaN as in Stem.
+struct GainsSpec {
+    CommonSpec common;
+    std::string scheme = "nvfp4";
+    bool operator==(const GainsSpec&) const = default;
+};
+struct Gain {
+    double nearest = 0, awq = 0, gptq = 0;
+    double factor() const { return nearest / gptq; }
+};
+struct Gains {
+    GainsSpec spec;
+    std::vector<Gain> rows;  // weights, both; empty: not computed
 };
 
 // Divergence over the factor of the amax that NVFP4's tensor scale, and E4M3's, follow from.
@@ -93,6 +115,8 @@ class Evaluator {
     // Computed once for equal arguments, as long as the network is the same.
     const Evaluation& operator()(const CommonSpec& common, const LowFormat& scheme, Method method,
                                  double amax = 1);
+    // Its divergence; NaN where the network or the scheme does not take the method.
+    double divergence(const CommonSpec& common, const LowFormat& scheme, Method method);
 
   private:
     std::shared_ptr<const Served> served_;
@@ -100,9 +124,13 @@ class Evaluator {
 };
 
 Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator);
-Stems stems_of(const CommonSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told);
+Stems stems_of(const StemsSpec& spec, Evaluator& evaluator, const table::Told<Stems>& told);
+Gains gains_of(const GainsSpec& spec, Evaluator& evaluator);
 AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::Told<AmaxSweep>& told);
 
+bool is_stem(std::string_view scheme);
+// Whether inputs can be in the scheme.
+bool takes_inputs(const std::string& scheme);
 // Whether the divergence depends on an amax factor.
 bool has_amax(const std::string& scheme, bool both);
 

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "core/base/units.h"
 #include "labs/serve/model.h"
@@ -36,26 +38,41 @@ Range decades(const Stems& stems) {
     return {all.lo / 1.6, all.hi * 1.8};
 }
 
+Marker outline_of(Marker marker) {
+    return marker == Marker::diamond  ? Marker::diamond_ring
+           : marker == Marker::square ? Marker::square_ring
+                                      : Marker::ring;
+}
+
 void add_marks(Figure& figure, const Stem& stem, double x) {
     const Color color{stem.scheme->role};
     const Marker marker = marker_of(*stem.scheme);
-    const auto mark = [&](double y, Marker shape, float size, Color fill) {
+    const auto mark = [&](double y, Marker shape, float size) {
         if (y > 0)
             figure.scatter(fmt::format("##{}", stem.scheme->id), data({x}), data({y}),
-                           {.color = fill, .marker = shape, .marker_size = size, .in_legend = false});
+                           {.color = color, .marker = shape, .marker_size = size, .in_legend = false});
     };
     Span stemmed;
     for (const double value : stem.divergence) stemmed.add(value);
     if (stemmed.known())
         figure.line(fmt::format("##stem.{}", stem.scheme->id), data({x, x}), data({stemmed.lo, stemmed.hi}),
                     {.color = color, .width = 1.5F, .in_legend = false});
-    if (const double rotated = stem.of(Method::rotate_gptq); rotated > 0)
-        figure.line(fmt::format("##rotated.{}", stem.scheme->id), data({x - 0.13, x + 0.13}),
-                    data({rotated, rotated}), {.color = color, .width = 2.5F, .in_legend = false});
-    mark(stem.of(Method::awq), marker, 3, color);
-    mark(stem.of(Method::gptq), marker, kMark, color);
-    mark(stem.of(Method::nearest), marker, kMark, color);
-    mark(stem.of(Method::nearest), marker, kMark - 1.5F, {Role::surface});
+    mark(stem.of(Method::rotate_gptq), Marker::bar, kMark);
+    mark(stem.of(Method::awq), marker, 3);
+    mark(stem.of(Method::gptq), marker, kMark);
+    mark(stem.of(Method::nearest), outline_of(marker), kMark);
+}
+
+// The marks' meanings, once, in text colour: each scheme has its own shape and colour.
+void add_legend(Figure& figure) {
+    const auto entry = [&](const char* name, Marker marker, float size) {
+        figure.scatter(name, data({}), data({}),
+                       {.color = {Role::text}, .marker = marker, .marker_size = size});
+    };
+    entry("to nearest", Marker::diamond_ring, kMark);
+    entry("AWQ", Marker::diamond, 3);
+    entry("GPTQ", Marker::diamond, kMark);
+    entry("rotation + GPTQ", Marker::bar, kMark);
 }
 
 void add_chosen(Figure& figure, const Chosen& chosen, double x) {
@@ -66,8 +83,7 @@ void add_chosen(Figure& figure, const Chosen& chosen, double x) {
                             .text = std::move(text),
                             .anchor = dx > 0 ? Anchor::left : Anchor::right,
                             .strong = strong,
-                            .dx = dx,
-                            .boxed = true},
+                            .dx = dx},
                    {.color = {Role::text}, .in_legend = false});
     };
     const double from = chosen.nearest.divergence, to = chosen.score.divergence;
@@ -77,12 +93,26 @@ void add_chosen(Figure& figure, const Chosen& chosen, double x) {
     words(std::sqrt(from * to), times_text(std::max(from / to, to / from)) + "×", true, -9);
 }
 
-std::string method_label(const std::string& method) {
-    const auto info = std::ranges::find(methods(), method, &MethodInfo::name);
-    return std::string(info->label);
+std::string count_words(int count) {
+    constexpr std::array kWords = {"No",  "One",   "Two",   "Three", "Four", "Five",
+                                   "Six", "Seven", "Eight", "Nine",  "Ten"};
+    return count < static_cast<int>(kWords.size()) ? kWords.at(static_cast<std::size_t>(count))
+                                                   : std::to_string(count);
+}
+
+// "INT4 g32" in two lines, its bits in the next.
+std::string name_words(const Stem& stem) {
+    std::string out = label_of(stem.scheme->id);
+    const std::size_t space = out.find(' ');
+    out = space == out.npos ? out + "\n " : out.substr(0, space) + "\n" + out.substr(space + 1);
+    return fmt::format("{}\n{:.2f}", out, stem.bits);
 }
 
 }  // namespace
+
+std::string method_label(std::string_view method) {
+    return std::string(std::ranges::find(methods(), method, &MethodInfo::name)->label);
+}
 
 std::string divergence_text(double value) {
     if (!std::isfinite(value)) return "–";
@@ -94,7 +124,7 @@ std::string divergence_text(double value) {
 
 std::string times_text(double ratio) {
     if (!std::isfinite(ratio)) return "–";
-    return ratio < 9.95 ? screen_number(ratio, 2) : fmt::format("{:.0f}", ratio);
+    return ratio < 9.95 ? fmt::format("{:.1f}", ratio) : group_thousands(std::llround(ratio));
 }
 
 std::string label_of(std::string_view scheme) {
@@ -116,8 +146,8 @@ std::string methods_title(const Stems& stems) {
         if (to > 0) gains.add(from / to);
     }
     if (!nearest.known()) return "";
-    std::string title =
-        fmt::format("{} 4-bit schemes differ by a factor of {}", count, times_text(nearest.hi / nearest.lo));
+    std::string title = fmt::format("{} 4-bit schemes differ by a factor of {}", count_words(count),
+                                    times_text(nearest.hi / nearest.lo));
     if (gains.known())
         title +=
             fmt::format("; GPTQ moves each of them by {} to {}", times_text(gains.lo), times_text(gains.hi));
@@ -146,7 +176,19 @@ std::string layers_title(const Chosen& c) {
                        count([](const LayerErrors& l) { return l.out < l.out_nearest; }));
 }
 
-std::string amax_title(const AmaxSweep& sweep, double factor) {
+std::string gains_title(const Gains& gains) {
+    if (gains.rows.size() < 2) return "";
+    const double weights = gains.rows[0].factor(), both = gains.rows[1].factor();
+    const std::string name = label_of(gains.spec.scheme);
+    if (!(weights > 0) || !(both > 0)) return name + " inputs, beside weights alone";
+    if (both < 0.75 * weights)
+        return fmt::format("With {} inputs GPTQ’s gain falls from {} to {}: it repairs weights, not inputs",
+                           name, times_text(weights), times_text(both));
+    return fmt::format("With {} inputs GPTQ gains {}, with weights alone {}", name, times_text(both),
+                       times_text(weights));
+}
+
+std::string amax_title(const AmaxSweep& sweep) {
     if (sweep.factors.empty()) return "";
     const auto at = [&](double f) {
         const auto place = std::ranges::find(sweep.factors, f);
@@ -154,8 +196,8 @@ std::string amax_title(const AmaxSweep& sweep, double factor) {
                    ? std::nan("")
                    : sweep.nvfp4[static_cast<std::size_t>(place - sweep.factors.begin())];
     };
-    (void)factor;
-    return fmt::format("An amax half as large costs NVFP4 {} times as much, one 4 096 times as large {}",
+    if (std::isnan(at(4096))) return "";
+    return fmt::format("With the amax halved NVFP4 costs {} times as much, with it times 4 096 {} times",
                        times_text(at(0.5) / at(1)), times_text(at(4096) / at(1)));
 }
 
@@ -179,6 +221,14 @@ Figure methods_figure(const Stems& stems, const Chosen& chosen) {
     for (std::size_t i = 0; i < stems.stems.size(); ++i)
         add_marks(figure, stems.stems[i], static_cast<double>(i) + 1);
     if (known) add_chosen(figure, chosen, at);
+    add_legend(figure);
+    for (std::size_t i = 0; i < stems.stems.size(); ++i) {
+        const Stem& stem = stems.stems[i];
+        figure.x.names.push_back({.at = static_cast<double>(i) + 1,
+                                  .words = name_words(stem),
+                                  .color = {stem.scheme->role, Tone::ink},
+                                  .strong = stem.scheme->id == chosen.spec.scheme});
+    }
     figure.words = {figure.title + "."};
     for (const Stem& stem : stems.stems)
         figure.words.push_back(
@@ -213,7 +263,7 @@ Figure layers_figure(const Chosen& c) {
 
 Figure amax_figure(const AmaxSweep& sweep, double factor) {
     Figure figure{.id = "amax",
-                  .title = amax_title(sweep, factor),
+                  .title = amax_title(sweep),
                   .x = {.label = "tensor amax ×", .scale = Scale::log2, .range = Range{0x1p-6, 0x1p16}},
                   .y = {.label = "divergence from FP32, nats", .scale = Scale::log10}};
     if (sweep.factors.empty()) return figure;

@@ -9,11 +9,14 @@ void ServeView::stage(ui::Context& c, Rect area) {
         ui::paragraph(c, lab_->problem + ".", area);
         return;
     }
-    if (lab_.shows("methods")) draw_methods(c, area);
+    if (lab_.shows("methods")) return draw_methods(c, area);
+    draw_kv(c, area);
 }
 
 std::vector<std::pair<std::string, std::string>> ServeView::status() const {
     const Chosen& chosen = *lab_->chosen;
+    if (lab_.shows("kv"))
+        return {{"model", lab_->params.model}, {"data", lab_->kv->data.empty() ? "–" : lab_->kv->data}};
     return {{"model", chosen.name.empty() ? "–" : chosen.name},
             {"data", chosen.data.empty() ? "–" : chosen.data}};
 }

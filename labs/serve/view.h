@@ -9,6 +9,10 @@
 
 namespace fp8lab::serve {
 
+enum class ShareButton { none, stop, resume };
+// "GPTQ of every scheme, 40 %" with its button; which one was pressed.
+ShareButton share_line(ui::Context& context, const std::string& words, double share, bool stopped);
+
 class ServeView final : public table::TableView<Serve> {
   public:
     using TableView::TableView;
@@ -19,17 +23,41 @@ class ServeView final : public table::TableView<Serve> {
     // view_methods.cpp
     void draw_methods(ui::Context& context, Rect area);
     void draw_stems(ui::Context& context, const Figure& figure, Rect area);
-    void draw_layers(ui::Context& context, Rect area);
+    void draw_layers(ui::Context& context, Rect area, float row);
     void draw_layer(ui::Context& context, std::size_t layer, Rect line);
+    void draw_gains(ui::Context& context, Rect area);
     void draw_methods_rows(ui::Context& context);  // of the panel
+    // view_kv.cpp
+    void draw_kv(ui::Context& context, Rect area);
+    void draw_saturated(ui::Context& context, const ui::PlotResult& plot, Rect area);
+    void draw_caches(ui::Context& context, Rect area, float row);
+    void draw_kv_rows(ui::Context& context);
     // view_panel.cpp
     std::string more_words() const override;
     bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
     void draw_below(ui::Context& context, float width) override;
-    // A slider of powers of two.
+    // A slider of powers of two; a switch of choices with long names.
     void draw_powers(ui::Context& context, const Field& field, const Field& default_field);
+    void draw_switch(ui::Context& context, const Field& field);
+    // What a computation of seconds has done so far, with a button that stops it; nothing where none runs or was stopped.
+    template <class Spec, class Result>
+    void draw_share(ui::Context& context, const std::string& words, table::Long<Spec, Result>& part);
 
     ui::PlotState upper_;
 };
+
+template <class Spec, class Result>
+void ServeView::draw_share(ui::Context& context, const std::string& words, table::Long<Spec, Result>& part) {
+    if (!part.busy() && !part.stopped()) return;
+    switch (share_line(context, words, part.share(), part.stopped())) {
+        case ShareButton::stop:
+            return part.stop();
+        case ShareButton::resume:
+            part.resume();
+            return lab_.update();
+        case ShareButton::none:
+            return;
+    }
+}
 
 }  // namespace fp8lab::serve

@@ -22,9 +22,45 @@ std::string ServeView::more_words() const {
 
 bool ServeView::draw_own(Context& c, const table::Row& row, const Field& default_field) {
     const std::string& name = row.field.info.name;
-    if ((name != "amax" && name != "k_factor") || !row.why_not.empty()) return false;
-    draw_powers(c, row.field, default_field);
+    if (!row.why_not.empty()) {  // its tooltip says why
+        const Rect line = ui::next_area(c, 24);
+        const float y = (line.y0 + line.y1) / 2;
+        const Color ink{Role::muted, Tone::ink, 0.6F};
+        ui::text_mid(c, {line.x0, y}, row.field.info.label, ink, kSans13);
+        ui::text_mid(c, {line.x1, y}, "no effect now", ink, kSans13, Anchor::right);
+        ui::advance(line);
+        ui::tooltip(c, row.field.info.label, row.why_not);
+        return true;
+    }
+    if (name == "amax" || name == "k_factor")
+        draw_powers(c, row.field, default_field);
+    else if (name == "lower" || name == "draft_lower")
+        draw_switch(c, row.field);
+    else
+        return false;
     return true;
+}
+
+void ServeView::draw_switch(Context& c, const Field& field) {
+    ui::text(c, field.info.label, Role::muted, kSans13);
+    std::vector<std::string> labels;
+    for (const Choice& choice : field.choices) labels.push_back(choice.label);
+    const auto now = std::ranges::find(field.choices, field_text(field), &Choice::id);
+    int selected = static_cast<int>(now - field.choices.begin());
+    if (ui::segmented(c, field.info.name, labels, selected))
+        set_field(field, field.choices.at(static_cast<std::size_t>(selected)).id);
+    ui::tooltip(c, field.info.label, field.info.help);
+}
+
+ShareButton share_line(Context& c, const std::string& words, double share, bool stopped) {
+    const Rect line = ui::next_area(c, 32);
+    ui::text_mid(c, {line.x0, (line.y0 + line.y1) / 2},
+                 fmt::format("{}{}, {:.0f} %", words, stopped ? " stopped" : "", 100 * share), {Role::muted},
+                 kSans13);
+    constexpr float kButton = 76;
+    ImGui::SetCursorScreenPos({line.x1 - c.px(kButton), line.y0});
+    const bool pressed = ui::button(c, "serve.share", stopped ? "Go on" : "Stop", {.width = kButton});
+    return !pressed ? ShareButton::none : stopped ? ShareButton::resume : ShareButton::stop;
 }
 
 // The mouse rounds to powers of two, an arrow key goes to the next.
@@ -48,11 +84,17 @@ void ServeView::draw_powers(Context& c, const Field& field, const Field& default
 
 void ServeView::draw_below(Context& c, float) {
     ui::divider(c);
-    if (lab_.shows("methods")) draw_methods_rows(c);
+    if (lab_.shows("methods")) {
+        draw_methods_rows(c);
+        draw_share(c, "All schemes", lab_->stems);
+    } else if (lab_.shows("kv")) {
+        draw_kv_rows(c);
+        draw_share(c, "All caches and sizes", lab_->kv);
+    }
     ui::wrapped(c,
-                "Emulated on the CPU: no time is measured. What holds for networks of 19 000 to 200 000 "
-                "weights need not "
-                "hold for large ones.");
+                "Emulated on the CPU: no time is measured. These networks have 20 000 to 220 000 weights; "
+                "which method is "
+                "best need not hold for large ones.");
 }
 
 }  // namespace fp8lab::serve

@@ -20,14 +20,12 @@ namespace {
 
 constexpr double kLeastFactor = 0.00390625, kMostFactor = 256;  // 2^-8 to 2^8
 
-// Models with 32 heads of K and V, with 8, and with latent attention: 512 values and 64 of the rotated key.
 nlohmann::json bytes_json(const CacheScheme& scheme, const TrainSpec& spec) {
     const auto bytes = [&](const KvShape& shape) { return cache_bytes_per_token(shape, scheme); };
     const int heads = spec.sizes.at("heads"), shared = spec.sizes.at("kv-heads");
-    return {{"model", bytes({1, shared == 0 ? heads : shared, spec.sizes.at("d") / heads})},
-            {"mha_32", bytes({1, 32, 128})},
-            {"gqa_8", bytes({1, 8, 128})},
-            {"mla", bytes({.layers = 1, .latent = 512 + 64})}};
+    nlohmann::json out = {{"model", bytes({1, shared == 0 ? heads : shared, spec.sizes.at("d") / heads})}};
+    for (const CacheModel& model : kCacheModels) out[std::string(model.id)] = bytes(model.shape);
+    return out;
 }
 
 std::string kv_table(const nlohmann::json& out) {
@@ -65,7 +63,7 @@ void infer_kv(const InferKvOptions& options, const std::string& file, bool json)
     const SavedTokens saved = read_tokens(file, "--kv");
     const auto model = saved.model();
     progress.at("infer: the cache");
-    const CacheCost cost = cache_cost(model, scheme, static_cast<float>(options.k_factor));
+    const CacheCost cost = CacheMeter(model).cost(scheme, static_cast<float>(options.k_factor));
     nlohmann::json out = json_header(cpu_backend()->device());
     out["file"] = file;
     out["network"] = fmt::format("{}, {} layers", saved.spec.model, model->layers().size());

@@ -2,6 +2,7 @@
 // tokens, everything else in FP32.
 #pragma once
 
+#include "core/inference/score.h"
 #include "core/inference/serve/engine.h"
 
 namespace fp8lab {
@@ -12,7 +13,23 @@ struct CacheCost {
     double saturated_pct_k = 0;
     double largest_k = 0, largest_v = 0;  // magnitudes of the calibration, K with its factor
 };
-// Calibrated scales are of K times k_factor, too. Throws usage_error: k_factor is not above 0.
-CacheCost cache_cost(const std::shared_ptr<TokenModel>& model, const CacheScheme& scheme, float k_factor = 1);
+// Measures schemes on one model, which it uses until the end. Calibrated scales are of K times k_factor, too. Functions throw
+// usage_error: k_factor is not above 0.
+class CacheMeter {
+  public:
+    explicit CacheMeter(std::shared_ptr<TokenModel> model);
+
+    CacheCost cost(const CacheScheme& scheme, float k_factor = 1);
+    // CacheCost::divergence, and if given its saturated_pct_k, from one pass instead of three.
+    double divergence(const CacheScheme& scheme, float k_factor, double* saturated_pct_k = nullptr);
+    const TokenModel& model() const { return *model_; }
+
+  private:
+    double divergence(const CacheScheme& scheme, float k_factor, bool k, bool v, double* saturated_pct_k);
+
+    std::shared_ptr<TokenModel> model_;
+    Reference reference_;
+    CacheAmaxes amaxes_;
+};
 
 }  // namespace fp8lab

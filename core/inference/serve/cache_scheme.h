@@ -2,6 +2,7 @@
 // rotation, as they are kept.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -38,5 +39,16 @@ Matrix<float> cast_for_cache(const Matrix<float>& x, const CacheScheme& scheme, 
 // Of one token, with the scales that come with it: FP32 of token and token_head, those of blocks. Static ones are not
 // counted.
 double cache_bytes_per_token(const KvShape& shape, const CacheScheme& scheme);
+
+// Published shapes of attention that bytes are told of: 32 heads of K and V, 8 shared ones, and latent attention with 512 values
+// and 64 of the rotated key (DeepSeek-V2). One layer.
+struct CacheModel {
+    std::string_view id, label;
+    KvShape shape;
+};
+inline constexpr std::array kCacheModels = {
+    CacheModel{"mha_32", "MHA, 32 heads", {.layers = 1, .heads = 32, .head_dim = 128}},
+    CacheModel{"gqa_8", "GQA, 8 heads", {.layers = 1, .heads = 8, .head_dim = 128}},
+    CacheModel{"mla", "MLA", {.layers = 1, .latent = 512 + 64}}};
 
 }  // namespace fp8lab

@@ -211,7 +211,7 @@ TEST_CASE("an engine is the model: in FP32, in a format, and token by token with
 
 TEST_CASE("a cache of scale 1 loses K that is too large, a calibrated one does not notice its factor") {
     const auto model = shipped_model();
-    const auto cost = [&](const char* id, float factor = 1) { return cache_cost(model, scheme(id), factor); };
+    const auto cost = [&](const char* id, float factor = 1) { return CacheMeter(model).cost(scheme(id), factor); };
     const CacheCost tensor = cost("tensor");
     CHECK(tensor.divergence == cost("tensor", 256).divergence);
     CHECK(cost("head").divergence == cost("head", 0.0625F).divergence);
