@@ -52,6 +52,24 @@ Serve::Serve()
           [evaluator = std::make_shared<Evaluator>()](const AmaxSpec& spec, const auto& told) {
               return amax_sweep(spec, *evaluator, told);
           }),
+      drafts(
+          "draft", [this] { return params.draft_spec(); },
+          [maker = std::make_shared<DraftMaker>()](const DraftSpec& spec, const auto& told) {
+              return (*maker)(spec, told);
+          }),
+      round(
+          "draft", [this] { return params.round_spec(); },
+          [maker = std::make_shared<RoundMaker>()](const RoundSpec& spec) { return (*maker)(spec); }),
+      rollouts(
+          "rollout", [this] { return params.rollout_spec(); },
+          [maker = std::make_shared<RolloutMaker>()](const RolloutSpec& spec, const auto& told) {
+              return (*maker)(spec, told);
+          }),
+      qat(
+          "qat", [this] { return params.qat_spec(); },
+          [maker = std::make_shared<QatMaker>()](const QatSpec& spec, const auto& told) {
+              return (*maker)(spec, told);
+          }),
       kv(
           "kv", [this] { return params.kv(); },
           [maker = std::make_shared<KvMaker>()](const KvSpec& spec, const auto& told) {
@@ -59,13 +77,25 @@ Serve::Serve()
           }) {}
 
 std::span<const Experiment<Serve>> Serve::experiments() {
-    static const std::array<Experiment<Serve>, 2> kExperiments = {
-        {{"methods",
-          {"methods", "layers", "amax"},
-          &Serve::methods_figures,
-          &Serve::methods_metrics,
-          &Serve::has_chosen},
-         {"kv", {"kv_scale"}, &Serve::kv_figures, &Serve::kv_metrics, &Serve::has_kv}}};
+    static const std::array<Experiment<Serve>, 5> kExperiments = {{
+        {"methods",
+         {"methods", "layers", "amax"},
+         &Serve::methods_figures,
+         &Serve::methods_metrics,
+         &Serve::has_chosen},
+        {"draft",
+         {"speedup", "acceptance"},
+         &Serve::draft_figures,
+         &Serve::draft_metrics,
+         &Serve::has_drafts},
+        {"rollout",
+         {"ess", "ratios"},
+         &Serve::rollout_figures,
+         &Serve::rollout_metrics,
+         &Serve::has_rollouts},
+        {"qat", {"train_back"}, &Serve::qat_figures, &Serve::qat_metrics, &Serve::has_qat},
+        {"kv", {"kv_scale"}, &Serve::kv_figures, &Serve::kv_metrics, &Serve::has_kv},
+    }};
     return kExperiments;
 }
 

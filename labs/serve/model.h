@@ -7,8 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "labs/serve/model_draft.h"
 #include "labs/serve/model_kv.h"
 #include "labs/serve/model_methods.h"
+#include "labs/serve/model_qat.h"
+#include "labs/serve/model_rollout.h"
 #include "labs/table/long.h"
 #include "labs/table/table_lab.h"
 
@@ -27,6 +30,8 @@ struct Params {
     int length = 4;
     double temperature = 1;  // of draft and rollout
     double own_cost = 0.25;  // passes of the target, with cost "own"
+    int round = 1;           // which verification is shown
+    bool others = true;      // draft and rollout: what the figure compares the chosen one with
     // rollout
     std::string rollout = "e4m3-row", rollout_kv = "bf16", truncate = "off";
     int tokens = 56, answers = 128;
@@ -48,6 +53,12 @@ struct Params {
     KvSpec kv() const { return {tokens_spec(), cache, k_factor}; }
     // Where the amax is moved and has an effect.
     std::optional<AmaxSpec> amax_spec() const;
+    // model_parts.cpp
+    DraftSpec draft_spec() const;
+    DraftPrice price() const { return {cost, own_cost, target}; }
+    RoundSpec round_spec() const;
+    RolloutSpec rollout_spec() const;
+    QatSpec qat_spec() const { return {network_spec(), scheme, steps, lr}; }
 };
 
 struct Serve {
@@ -58,9 +69,12 @@ struct Serve {
     // "methods": "methods", "layers", "amax"; "draft": "speedup"; "rollout": "ess"; "qat": "train_back"; "kv": "kv_scale".
     static std::span<const table::Experiment<Serve>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&chosen, &stems, &gains, &amax, &kv}; }
+    std::vector<table::Part*> parts() {
+        return {&chosen, &stems, &gains, &amax, &drafts, &round, &rollouts, &qat, &kv};
+    }
     Figure thumbnail() const;
     void settle() { problem.clear(); }
+    bool perform(std::string_view action);  // "round": the next verification
     void tell(const Error& error) { problem = error.what(); }
 
     Params params;
@@ -70,6 +84,10 @@ struct Serve {
     table::Long<StemsSpec, Stems> stems;
     table::Long<GainsSpec, Gains> gains;
     table::Long<AmaxSpec, AmaxSweep> amax;
+    table::Long<DraftSpec, Drafts> drafts;
+    table::Computed<RoundSpec, DraftRound> round;
+    table::Long<RolloutSpec, Rollouts> rollouts;
+    table::Long<QatSpec, Qat> qat;
     table::Long<KvSpec, Kv> kv;
 
   private:
@@ -79,8 +97,20 @@ struct Serve {
     std::vector<table::MetricRow> kv_metrics() const;
     bool has_kv() const { return kv->own() != nullptr; }
     bool has_chosen() const { return !chosen->layers.empty(); }
+    // model_parts.cpp
+    std::vector<Figure> draft_figures() const;
+    std::vector<table::MetricRow> draft_metrics() const;
+    bool has_drafts() const { return drafts->chosen() != nullptr; }
+    std::vector<Figure> rollout_figures() const;
+    std::vector<table::MetricRow> rollout_metrics() const;
+    bool has_rollouts() const { return rollouts->chosen() != nullptr; }
+    std::vector<Figure> qat_figures() const;
+    std::vector<table::MetricRow> qat_metrics() const;
+    bool has_qat() const { return !qat->teacher.seeds.empty(); }
 };
 using ServeLab = table::TableLab<Serve>;
+
+std::vector<table::Row> part_rows(Params& params);  // model_parts.cpp: the fields "others" and "round"
 
 // model_methods_figures.cpp
 std::string methods_title(const Stems& stems);

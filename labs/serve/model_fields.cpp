@@ -220,14 +220,21 @@ std::vector<Row> kv_rows(Params& p) {
 }  // namespace
 
 std::vector<Row> Serve::rows(Params& p) const {
-    const Row part{
-        choice({.name = "experiment",
-                .label = "Part",
-                .help = "Methods of casting, a draft, a rollout, training after the cast, the cache.",
-                .hidden = true},
-               &p.experiment, {{"methods", "Methods"}, {"kv", "KV"}})};
-    return table::join(
-        {{part}, subject_rows(p), method_rows(p), draft_rows(p), rollout_rows(p), qat_rows(p), kv_rows(p)});
+    const Row part{choice(
+        {.name = "experiment",
+         .label = "Part",
+         .help = "Methods of casting, a draft, a rollout, training after the cast, the cache.",
+         .hidden = true},
+        &p.experiment,
+        {{"methods", "Methods"}, {"draft", "Draft"}, {"rollout", "Rollout"}, {"qat", "QAT"}, {"kv", "KV"}})};
+    return table::join({{part},
+                        subject_rows(p),
+                        method_rows(p),
+                        draft_rows(p),
+                        rollout_rows(p),
+                        qat_rows(p),
+                        kv_rows(p),
+                        part_rows(p)});
 }
 
 }  // namespace fp8lab::serve

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "labs/serve/model.h"
+#include "labs/serve/view_parts.h"
 #include "labs/table/view.h"
 #include "labs/ui/plot/plot.h"
 
@@ -18,6 +19,8 @@ class ServeView final : public table::TableView<Serve> {
     using TableView::TableView;
     void stage(ui::Context& context, Rect area) override;
     std::vector<std::pair<std::string, std::string>> status() const override;
+    bool key(ui::Context& context, ui::Key key) override;
+    std::span<const ViewKey> keys() const override;
 
   private:
     // view_methods.cpp
@@ -44,6 +47,9 @@ class ServeView final : public table::TableView<Serve> {
     void draw_share(ui::Context& context, const std::string& words, table::Long<Spec, Result>& part);
 
     ui::PlotState upper_;
+    DraftStage draft_;
+    RolloutStage rollout_;
+    QatStage qat_;
 };
 
 template <class Spec, class Result>

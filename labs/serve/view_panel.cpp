@@ -14,8 +14,8 @@ namespace fp8lab::serve {
 using ui::Context;
 
 std::string ServeView::more_words() const {
-    return lab_.shows("draft")     ? "target"
-           : lab_.shows("rollout") ? "answers"
+    return lab_.shows("draft")     ? "compare, target"
+           : lab_.shows("rollout") ? "compare, answers"
            : lab_.shows("qat")     ? "steps"
                                    : "calibration rows, damping";
 }
@@ -90,6 +90,15 @@ void ServeView::draw_below(Context& c, float) {
     } else if (lab_.shows("kv")) {
         draw_kv_rows(c);
         draw_share(c, "All caches and sizes", lab_->kv);
+    } else if (lab_.shows("draft")) {
+        DraftStage::draw_rows(c, lab_);
+        draw_share(c, "All drafts", lab_->drafts);
+    } else if (lab_.shows("rollout")) {
+        RolloutStage::draw_rows(c, lab_);
+        draw_share(c, "All draws", lab_->rollouts);
+    } else {
+        QatStage::draw_rows(c, lab_);
+        draw_share(c, "All trainings", lab_->qat);
     }
     ui::wrapped(c,
                 "Emulated on the CPU: no time is measured. These networks have 20 000 to 220 000 weights; "

@@ -1,0 +1,58 @@
+// The stages and the rows of the panel of the parts draft, rollout and qat of L17.
+#pragma once
+
+#include "labs/serve/model.h"
+#include "labs/ui/context.h"
+#include "labs/ui/plot/plot.h"
+
+namespace fp8lab::serve {
+
+class DraftStage {
+  public:
+    void draw(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_rows(ui::Context& context, ServeLab& lab);  // of the panel
+
+  private:
+    void draw_speedup(ui::Context& context, ServeLab& lab, Rect area);
+    void draw_acceptance(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_round(ui::Context& context, ServeLab& lab, Rect area);
+
+    ui::PlotState speedup_, acceptance_;
+    int half_ = 0;  // on a narrow stage: speed-up or acceptance
+};
+
+class RolloutStage {
+  public:
+    void draw(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_rows(ui::Context& context, ServeLab& lab);
+
+  private:
+    void draw_ess(ui::Context& context, ServeLab& lab, Rect area);
+    void draw_ratios(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_table(ui::Context& context, ServeLab& lab, Rect area);
+
+    ui::PlotState ess_, ratios_;
+    int half_ = 0;
+};
+
+class QatStage {
+  public:
+    void draw(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_rows(ui::Context& context, ServeLab& lab);
+
+  private:
+    void draw_curves(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_table(ui::Context& context, ServeLab& lab, Rect area);
+
+    ui::PlotState curves_;
+};
+
+// Two parts with a line between them, the left one wider; on a narrow stage one of them behind a switch, whose choice is `part`.
+struct WideLeft {
+    Rect left, right;
+    bool shows_left = true, shows_right = true;
+};
+WideLeft wide_left(ui::Context& context, const std::string& name, Rect area,
+                   const std::array<std::string, 2>& names, int& part);
+
+}  // namespace fp8lab::serve

@@ -1,0 +1,162 @@
+// The part "rollout" of L17: the effective sample size over the length of the answers, the tokens' ratios, and a row for each engine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "core/base/units.h"
+#include "labs/serve/view_parts.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/stage/stage.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::serve {
+namespace {
+
+using ui::Context;
+
+constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+std::string ess_text(double pct) {
+    return fmt::format("{} %", pct >= 10 ? fmt::format("{:.0f}", pct) : screen_number(pct, 2));
+}
+
+}  // namespace
+
+void RolloutStage::draw(Context& c, ServeLab& lab, Rect area) {
+    const auto rows = static_cast<float>(lab->rollouts->lines.size());
+    const float split = area.y1 - c.px(28 + 30 * std::max(rows, 1.0F) + 26);
+    const WideLeft parts = wide_left(c, "serve.rollout", {area.x0, area.y0, area.x1, split - c.px(14)},
+                                     {"Sample size", "Ratios"}, half_);
+    if (parts.shows_left) draw_ess(c, lab, parts.left);
+    if (parts.shows_right) draw_ratios(c, lab, parts.right);
+    draw_table(c, lab, {area.x0, split, area.x1, area.y1});
+}
+
+// A press or an arrow key sets the length of the answers.
+void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
+    const Rollouts& rollouts = *lab->rollouts;
+    Figure figure = ess_figure(rollouts, lab->params.tokens, lab->params.truncate);
+    ui::region(c, "ess", area);
+    const float heading = ui::heading(c, figure.title, area);
+    figure.title.clear();
+    if (rollouts.lines.empty()) return;
+    constexpr float kNames = 150;
+    const ui::PlotResult plot =
+        ui::plot(c, "serve.ess", figure, ess_, {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
+                 {.interactive = false, .y_tick_width = 36, .title_height = 0});
+    const ui::Press press = ui::press(c, "serve.tokens", plot.area, 2);
+    const auto choose = [&](double tokens) {
+        set_field(lab.fields(), fmt::format("tokens={:.0f}", std::clamp(std::round(tokens), 1.0,
+                                                                        static_cast<double>(kMostTokens))));
+    };
+    if (press.clicked || press.held)
+        if (const auto mouse = ImGui::GetIO().MousePos; plot.area.contains({mouse.x, mouse.y}))
+            choose(plot.x_at(mouse.x));
+    if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
+        choose(lab->params.tokens + arrows);
+    std::vector<ui::EndWords> ends;
+    const auto end = [&](double pct, const std::string& name) {
+        const float y = plot.to_px(1, std::clamp(pct, plot.extents.y.lo, plot.extents.y.hi)).y;
+        ends.push_back(
+            {y, pct >= 10 ? fmt::format("{:.0f}", pct) : screen_number(pct, 2), name, {Role::text}});
+    };
+    for (const RolloutLine& line : rollouts.lines)
+        end(line.median_ess_pct(line.longest(), kNoLimit), name_of(line.engine));
+    if (lab->params.truncate != "off") {
+        const RolloutLine& chosen = *rollouts.chosen();
+        end(chosen.median_ess_pct(chosen.longest(), truncation_of(lab->params.truncate)),
+            "cut at " + lab->params.truncate);
+    }
+    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
+    const Point all = plot.to_px(1, 100);
+    ui::text_mid(c, {all.x + c.px(8), all.y - c.px(10)}, "100 %: the trainer’s own answers", {Role::muted},
+                 kSans13);
+}
+
+void RolloutStage::draw_ratios(Context& c, ServeLab& lab, Rect area) {
+    Figure figure = ratios_figure(*lab->rollouts);
+    ui::region(c, "ratios", area);
+    const float heading = ui::heading(c, figure.title, area);
+    figure.title.clear();
+    if (lab->rollouts->lines.empty()) return;
+    figure.x.visible = false;
+    const ui::PlotResult plot = ui::plot(c, "serve.ratios", figure, ratios_,
+                                         {area.x0, heading + c.px(6), area.x1, area.y1 - c.px(44)},
+                                         {.interactive = false, .y_tick_width = 40, .title_height = 0});
+    constexpr std::array<std::pair<double, std::string_view>, 5> kTicks = {
+        {{-3, "1/8"}, {-1, "1/2"}, {0, "1"}, {1, "2"}, {3, "8"}}};
+    ui::axis_below(c, plot, "", kTicks, area.x0);
+    ui::text_mid(c, {plot.area.x1, plot.area.y1 + c.px(34)}, "p trainer / p rollout", {Role::muted}, kSans13,
+                 Anchor::right);
+}
+
+void RolloutStage::draw_table(Context& c, ServeLab& lab, Rect area) {
+    const Rollouts& rollouts = *lab->rollouts;
+    if (rollouts.lines.empty()) return;
+    const auto x = [&](float share) { return area.x0 + share * area.width(); };
+    constexpr std::array kEdges = {0.42F, 0.54F, 0.69F, 0.79F, 0.89F, 1.0F};
+    const std::array heads = {"|d| a token", "KL, nats", "ratio > 2", "8 tokens", "28", "56"};
+    const float head = area.y0 + c.px(12);
+    ui::text_mid(c, {area.x0, head}, "engine", {Role::muted}, kSans13);
+    for (std::size_t i = 0; i < heads.size(); ++i)
+        ui::text_mid(c, {x(kEdges[i]), head}, heads[i], {Role::muted}, kSans13, Anchor::right);
+    float y = area.y0 + c.px(28);
+    const float pitch = c.px(30);
+    for (std::size_t l = 0; l < rollouts.lines.size() && y + pitch <= area.y1 + 1; ++l, y += pitch) {
+        const RolloutLine& line = rollouts.lines[l];
+        const float middle = y + pitch / 2;
+        ui::hline(c, area.x0, area.x1, y, {Role::line});
+        const std::array values = {screen_number(line.mean_abs_d(), 2),
+                                   screen_number(line.kl(), 2),
+                                   screen_number(line.over_2_pct(), 2) + " %",
+                                   ess_text(line.median_ess_pct(std::min(8, line.longest()), kNoLimit)),
+                                   ess_text(line.median_ess_pct(std::min(28, line.longest()), kNoLimit)),
+                                   ess_text(line.median_ess_pct(line.longest(), kNoLimit))};
+        ui::text_mid(c, {area.x0, middle}, name_of(line.engine), {Role::text}, l == 0 ? kBold13 : kSans13);
+        for (std::size_t i = 0; i < values.size(); ++i)
+            ui::text_mid(c, {x(kEdges[i]), middle}, values[i], {Role::text}, l == 0 ? kMonoBold13 : kMono13,
+                         Anchor::right);
+    }
+    ui::hline(c, area.x0, area.x1, y, {Role::line});
+    ui::note(c,
+             fmt::format("{} answers, temperature {}: medians of {} draws; band: the least and the most of "
+                         "the chosen engine.",
+                         rollouts.spec.answers, screen_number(rollouts.spec.temperature), kDraws),
+             {area.x0, y + c.px(5), area.x1, area.y1 + c.px(8)});
+}
+
+void RolloutStage::draw_rows(Context& c, ServeLab& lab) {
+    const RolloutLine* chosen = lab->rollouts->chosen();
+    if (!chosen) return;
+    const int length = std::min(lab->params.tokens, chosen->longest());
+    const std::vector<double> draws = chosen->ess_pct(length, kNoLimit);
+    const double median = chosen->median_ess_pct(length, kNoLimit);
+    ui::headline(c, "serve.result",
+                 {ess_text(median),
+                  fmt::format("of {} answers, {} token{}", lab->rollouts->spec.answers, length,
+                              length == 1 ? "" : "s"),
+                  median});
+    const bool cut = lab->params.truncate != "off";
+    const Rect top = ui::next_area(c, cut ? 28 * 5 : 28 * 4);
+    float y = top.y0;
+    const auto row = [&](const std::string& words, std::string value) {
+        y = ui::row(c, {words, std::move(value)}, {top.x0, y, top.x1, y}, c.px(28));
+    };
+    row(fmt::format("{} draws", chosen->draws.size()),
+        fmt::format("{} to {}", ess_text(draws.front()), ess_text(draws.back())));
+    if (cut)
+        row("cut at " + lab->params.truncate,
+            ess_text(chosen->median_ess_pct(length, truncation_of(lab->params.truncate))) + ", biased");
+    row("mean |d| a token", screen_number(chosen->mean_abs_d(), 3));
+    row("KL a token, nats", screen_number(chosen->kl(), 3));
+    row("ratio above 2", screen_number(chosen->over_2_pct(), 3) + " % of tokens");
+    ui::advance(top);
+    ui::wrapped(c,
+                "d = log p of the trainer less log p of the rollout. The mean, KL and share above 2 are of "
+                "all 56 tokens.");
+}
+
+}  // namespace fp8lab::serve
