@@ -58,21 +58,22 @@ std::vector<Figure> Serve::draft_figures() const {
 }
 
 std::vector<MetricRow> Serve::draft_metrics() const {
-    const DraftCurve& chosen = *drafts->chosen();
-    const DraftRun& run = chosen.run;
-    const double cost = params.price().of(chosen.bits);
-    const auto length = static_cast<std::size_t>(std::min(params.length, drafts->longest()));
-    const std::size_t best = run.best_length(cost);
-    std::vector<MetricRow> out = {known("alpha", run.alpha),
-                                  known("expected_g", run.expected(length)),
-                                  known("speedup", run.speedup(length, cost)),
-                                  known("best_length", static_cast<double>(best)),
-                                  known("best_speedup", run.speedup(best, cost)),
-                                  known("break_even", run.break_even(length)),
-                                  known("draft_cost", cost)};
+    const auto run = [this]() -> const DraftRun& { return drafts->chosen()->run; };
+    const auto cost = [this] { return params.price().of(drafts->chosen()->bits); };
+    const auto length = [this] {
+        return static_cast<std::size_t>(std::min(params.length, drafts->longest()));
+    };
+    std::vector<MetricRow> out = {
+        {"alpha", "", [=] { return run().alpha; }},
+        {"expected_g", "", [=] { return run().expected(length()); }},
+        {"speedup", "", [=] { return run().speedup(length(), cost()); }},
+        {"best_length", "", [=] { return static_cast<double>(run().best_length(cost())); }},
+        {"best_speedup", "", [=] { return run().speedup(run().best_length(cost()), cost()); }},
+        {"break_even", "", [=] { return run().break_even(length()); }},
+        {"draft_cost", "", cost}};
     for (std::size_t k = 0; k < kAlphas; ++k)
-        out.push_back(
-            known(fmt::format("alpha_{}", k + 1), k < run.longest() ? run.by_position[k] : kUnknown));
+        out.push_back({fmt::format("alpha_{}", k + 1), "",
+                       [=] { return k < run().longest() ? run().by_position[k] : kUnknown; }});
     return out;
 }
 
@@ -81,17 +82,21 @@ std::vector<Figure> Serve::rollout_figures() const {
 }
 
 std::vector<MetricRow> Serve::rollout_metrics() const {
-    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-    const RolloutLine& chosen = *rollouts->chosen();
-    const int length = std::min(params.tokens, chosen.longest());
-    const std::vector<double> draws = chosen.ess_pct(length, kNoLimit);
-    return {known("mean_abs_d", chosen.mean_abs_d()),
-            known("kl", chosen.kl()),
-            known("over_2_pct", chosen.over_2_pct(), "%"),
-            known("ess_pct", chosen.median_ess_pct(length, kNoLimit), "%"),
-            known("ess_least_pct", draws.front(), "%"),
-            known("ess_most_pct", draws.back(), "%"),
-            known("ess_truncated_pct", chosen.median_ess_pct(length, truncation_of(params.truncate)), "%")};
+    const auto line = [this]() -> const RolloutLine& { return *rollouts->chosen(); };
+    const auto draws = [=, this] {
+        return line().ess_pct(std::min(params.tokens, line().longest()),
+                              std::numeric_limits<double>::infinity());
+    };
+    return {{"mean_abs_d", "", [=] { return line().mean_abs_d(); }},
+            {"kl", "", [=] { return line().kl(); }},
+            {"over_2_pct", "%", [=] { return line().over_2_pct(); }},
+            {"ess_pct", "%", [=] { return draws().at(draws().size() / 2); }},
+            {"ess_least_pct", "%", [=] { return draws().front(); }},
+            {"ess_most_pct", "%", [=] { return draws().back(); }},
+            {"ess_truncated_pct", "%", [=, this] {
+                 return line().median_ess_pct(std::min(params.tokens, line().longest()),
+                                              truncation_of(params.truncate));
+             }}};
 }
 
 std::vector<Figure> Serve::qat_figures() const {
@@ -99,10 +104,12 @@ std::vector<Figure> Serve::qat_figures() const {
 }
 
 std::vector<MetricRow> Serve::qat_metrics() const {
-    const double labels = qat->labels.median().back(), teacher = qat->teacher.median().back();
-    return {known("qat_divergence", params.teacher == "teacher" ? teacher : labels),
-            known("qat_labels", labels), known("qat_teacher", teacher), known("qat_nearest", qat->nearest),
-            known("qat_gptq", qat->gptq)};
+    const auto last = [this](bool with_teacher) { return qat->of(with_teacher).median().back(); };
+    return {{"qat_divergence", "", [=, this] { return last(params.teacher == "teacher"); }},
+            {"qat_labels", "", [=] { return last(false); }},
+            {"qat_teacher", "", [=] { return last(true); }},
+            {"qat_nearest", "", [this] { return qat->nearest; }},
+            {"qat_gptq", "", [this] { return qat->gptq; }}};
 }
 
 }  // namespace fp8lab::serve
