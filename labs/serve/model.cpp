@@ -141,6 +141,7 @@ std::vector<MetricRow> Serve::kv_metrics() const {
         known("v_divergence", cost.v_divergence),
         known("saturated_pct_k", cost.saturated_pct_k, "%"),
         known("largest_k", cost.largest_k),
+        known("first_saturated", kv->first_saturated()),
         known("calibrated_divergence", calibrated ? calibrated->cost.divergence : kNone)};
     const CacheScheme& scheme = find_cache_scheme(params.cache, "cache");
     for (const CacheModel& model : kCacheModels)
@@ -151,8 +152,6 @@ std::vector<MetricRow> Serve::kv_metrics() const {
 }
 
 Figure Serve::thumbnail() const { return {.id = "methods"}; }
-
-std::span<const NamedJudge> Serve::judges() { return {}; }
 
 LabEntry entry() { return entry_of<ServeLab>(Serve::kInfo); }
 

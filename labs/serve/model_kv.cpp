@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace fp8lab::serve {
 
 const KvRow* Kv::row(std::string_view scheme) const {
     const auto found = std::ranges::find(rows, scheme, [](const KvRow& each) { return each.scheme->id; });
     return found == rows.end() ? nullptr : &*found;
+}
+
+double Kv::first_saturated() const {
+    const auto first = std::ranges::find_if(saturated_pct, [](double pct) { return pct > 0; });
+    return first == saturated_pct.end() ? std::numeric_limits<double>::quiet_NaN()
+                                        : factors[static_cast<std::size_t>(first - saturated_pct.begin())];
 }
 
 const CacheCost& KvMaker::cost(const CacheScheme& scheme, double factor) {

@@ -33,6 +33,8 @@ struct Kv {
 
     const KvRow* row(std::string_view scheme) const;  // null: not computed
     const KvRow* own() const { return row(spec.cache); }
+    // The smallest of `factors` with which K saturates at scale 1; NaN: none does, or not computed.
+    double first_saturated() const;
 };
 inline constexpr int kLeastFactor = -8, kMostFactor = 8;  // powers of two
 

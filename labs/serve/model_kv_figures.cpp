@@ -55,12 +55,8 @@ Figure kv_figure(const Kv& kv) {
         least = std::min(least, own->cost.divergence), most = std::max(most, own->cost.divergence);
     figure.y.range = Range{least / 2, most * 2};
     // From where on K saturates.
-    const auto first = std::ranges::find_if(kv.saturated_pct, [](double pct) { return pct > 0; });
-    if (first != kv.saturated_pct.end()) {
-        const double from = kv.factors[static_cast<std::size_t>(first - kv.saturated_pct.begin())];
-        figure.xspan("K saturates with scale 1", from / std::sqrt(2.0), 0x1p8,
-                     {.color = {Role::sat, Tone::band}, .in_legend = false});
-    }
+    if (const double from = kv.first_saturated(); from > 0)
+        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8, {.color = {Role::sat, Tone::band}});
     figure.vline("", kv.spec.k_factor, kHairline);
     figure.line("E4M3, scale 1", data(kv.factors), data(kv.one),
                 {.color = {Role::e4m3}, .width = 3, .marker = Marker::disc, .marker_size = 3});

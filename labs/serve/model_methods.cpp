@@ -109,6 +109,7 @@ Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator) {
                .data = served.data_name(),
                .rows = served.rows(),
                .train_rows = served.train_rows(),
+               .tokens = served.tokens != nullptr,
                .bits = own.bits,
                .nearest = nearest.score,
                .score = own.score,

@@ -18,8 +18,8 @@ namespace fp8lab::serve {
 inline constexpr std::array kSchemes = {"e4m3",  "e4m3-row", "e4m3-128", "mxfp8",     "int8", "int8-row",
                                         "nvfp4", "mxfp4",    "int4-g32", "int4-g128", "nf4",  "e2m1"};
 // Those that the figure "methods" has, besides the chosen one; and what it has of them.
-inline constexpr std::array kStems = {"e2m1", "int4-g128", "mxfp4",    "int4-g32", "nvfp4",
-                                      "nf4",  "e4m3",      "e4m3-row", "int8-row"};
+inline constexpr std::array kStems = {"e2m1",  "int4-g128", "mxfp4", "int4-g32",
+                                      "nvfp4", "nf4",       "e4m3",  "e4m3-row"};
 inline constexpr std::array kStemMethods = {Method::nearest, Method::awq, Method::gptq, Method::rotate_gptq};
 inline constexpr int kAllRows = 1348;  // of the field "rows": all that there are
 
@@ -48,6 +48,7 @@ struct Chosen {
     std::string name, data;  // of the network, of its held-out rows
     std::size_t rows = 0;    // held out
     std::size_t train_rows = 0;
+    bool tokens = false;  // rows are tokens
     double bits = 0;
     Score nearest, score;
     std::vector<LayerErrors> layers;  // empty: not computed

@@ -35,7 +35,10 @@ Range decades(const Stems& stems) {
     for (const Stem& stem : stems.stems)
         for (const double value : stem.divergence) all.add(value);
     if (!all.known()) return {1e-5, 1e-1};
-    return {all.lo / 1.6, all.hi * 1.8};
+    // Room for the values of the chosen scheme.
+    constexpr double kRoom = 0.13;
+    const double room = std::max(2.0, std::pow(all.hi / all.lo, kRoom));
+    return {all.lo / room, all.hi * room};
 }
 
 Marker outline_of(Marker marker) {
@@ -75,22 +78,27 @@ void add_legend(Figure& figure) {
     entry("rotation + GPTQ", Marker::bar, kMark);
 }
 
+// Both values, above and below the stem of the chosen scheme, and their ratio.
 void add_chosen(Figure& figure, const Chosen& chosen, double x) {
-    const auto words = [&](double y, std::string text, bool strong, float dx) {
+    const auto words = [&](double y, std::string text, Anchor anchor, bool strong, float dx, float dy) {
         figure.add("",
                    TextMark{.x = x,
                             .y = y,
                             .text = std::move(text),
-                            .anchor = dx > 0 ? Anchor::left : Anchor::right,
+                            .anchor = anchor,
                             .strong = strong,
-                            .dx = dx},
+                            .dx = dx,
+                            .dy = dy},
                    {.color = {Role::text}, .in_legend = false});
     };
+    constexpr float kAway = 17;
     const double from = chosen.nearest.divergence, to = chosen.score.divergence;
-    words(from, divergence_text(from), false, 9);
-    if (chosen.to_nearest() || !(to > 0) || !(from > 0)) return;
-    words(to, divergence_text(to), false, 9);
-    words(std::sqrt(from * to), times_text(std::max(from / to, to / from)) + "×", true, -9);
+    const bool both = !chosen.to_nearest() && to > 0 && from > 0;
+    if (from > 0)
+        words(from, divergence_text(from), Anchor::center, false, 0, both && to > from ? kAway : -kAway);
+    if (!both) return;
+    words(to, divergence_text(to), Anchor::center, false, 0, to > from ? -kAway : kAway);
+    words(std::sqrt(from * to), times_text(std::max(from / to, to / from)) + "×", Anchor::right, true, -9, 0);
 }
 
 std::string count_words(int count) {
@@ -196,9 +204,12 @@ std::string amax_title(const AmaxSweep& sweep) {
                    ? std::nan("")
                    : sweep.nvfp4[static_cast<std::size_t>(place - sweep.factors.begin())];
     };
-    if (std::isnan(at(4096))) return "";
-    return fmt::format("With the amax halved NVFP4 costs {} times as much, with it times 4 096 {} times",
-                       times_text(at(0.5) / at(1)), times_text(at(4096) / at(1)));
+    const double wide = at(4096) / at(1);
+    if (std::isnan(wide)) return "";
+    constexpr double kNothing = 0.05;
+    return fmt::format("Half the amax costs NVFP4 {} times as much, 4 096 times the amax {}",
+                       times_text(at(0.5) / at(1)),
+                       std::fabs(wide - 1) < kNothing ? "nothing" : times_text(wide) + " times");
 }
 
 Figure methods_figure(const Stems& stems, const Chosen& chosen) {
@@ -220,7 +231,13 @@ Figure methods_figure(const Stems& stems, const Chosen& chosen) {
                      {.color = {Role::field, Tone::fill}, .in_legend = false});
     for (std::size_t i = 0; i < stems.stems.size(); ++i)
         add_marks(figure, stems.stems[i], static_cast<double>(i) + 1);
-    if (known) add_chosen(figure, chosen, at);
+    if (known) {
+        const Method method = find_method(chosen.spec.method, "method");
+        if (std::ranges::find(kStemMethods, method) == kStemMethods.end() && chosen.score.divergence > 0)
+            figure.scatter("##own", data({at}), data({chosen.score.divergence}),
+                           {.color = {Role::text}, .marker = Marker::triangle_up, .marker_size = kMark});
+        add_chosen(figure, chosen, at);
+    }
     add_legend(figure);
     for (std::size_t i = 0; i < stems.stems.size(); ++i) {
         const Stem& stem = stems.stems[i];
@@ -267,9 +284,8 @@ Figure amax_figure(const AmaxSweep& sweep, double factor) {
                   .x = {.label = "tensor amax ×", .scale = Scale::log2, .range = Range{0x1p-6, 0x1p16}},
                   .y = {.label = "divergence from FP32, nats", .scale = Scale::log10}};
     if (sweep.factors.empty()) return figure;
-    figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4),
-                {.color = {Role::block}, .width = 3, .end_label = "NVFP4"});
-    figure.line("E4M3", data(sweep.factors), data(sweep.e4m3), {.color = {Role::e4m3}, .end_label = "E4M3"});
+    figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4), {.color = {Role::block}, .width = 3});
+    figure.line("E4M3", data(sweep.factors), data(sweep.e4m3), {.color = {Role::e4m3}});
     figure.vline("", factor, kHairline);
     return figure;
 }

@@ -51,6 +51,7 @@ void ServeView::draw_kv(Context& c, Rect area) {
 
 // Bars under the points of scale 1: the share of K that saturates.
 void ServeView::draw_saturated(Context& c, const ui::PlotResult& plot, Rect area) {
+    ui::region(c, "saturated", area);
     const Kv& kv = *lab_->kv;
     ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, "saturated %", {Role::muted}, kSans13);
     const float half = c.px(11);

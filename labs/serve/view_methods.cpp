@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/units.h"
 #include "labs/serve/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/plot/choose.h"
@@ -31,6 +32,18 @@ Columns columns(const Context& c, Rect area) { return area.width() < c.px(660) ?
 std::string pct_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 Role bar_role(const LowFormat& scheme) { return scheme.role == Role::truth ? Role::axis : scheme.role; }
+
+std::string layers_note(const Chosen& chosen) {
+    const CommonSpec& common = chosen.spec.common;
+    const std::size_t seen =
+        common.rows < kAllRows ? static_cast<std::size_t>(common.rows) : chosen.train_rows;
+    const std::string rows =
+        fmt::format("{}, errors on {} {} of the training", label_of(chosen.spec.scheme),
+                    group_thousands(static_cast<std::int64_t>(seen)), chosen.tokens ? "tokens" : "rows");
+    if (chosen.to_nearest()) return rows;
+    return fmt::format("outline: rounded to nearest   filled: {}   {}", method_label(chosen.spec.method),
+                       rows);
+}
 
 struct Pair {
     double nearest, own;
@@ -62,7 +75,7 @@ void ServeView::draw_methods(Context& c, Rect area) {
     const auto rows = static_cast<float>(std::min(lab_->chosen->layers.size(), kMostRows));
     const float height = area.height() / c.scale, layers = kHeads + kRow * rows + kNote;
     const bool gains = lab_->gains->rows.size() == 2 && height - layers - kGains - 2 * kGap >= kLeastFigure;
-    const bool low = height - layers - kGap < 0.5F * kLeastFigure + 90;
+    const bool low = height - layers - kGap < kLeastFigure;
     const float table = low ? kHeads + kLowRow * rows : layers;
     const float below = table + (gains ? kGains + kGap : 0);
     const float split = area.y1 - c.px(below);
@@ -122,15 +135,7 @@ void ServeView::draw_layers(Context& c, Rect area, float row) {
         ImGui::EndChild();
     }
     ui::hline(c, area.x0, area.x1, end, {Role::line});
-    const std::string scheme = label_of(chosen.spec.scheme);
-    ui::note(c,
-             chosen.to_nearest()
-                 ? fmt::format("{}, on {} rows of the training", scheme, chosen.train_rows)
-                 : fmt::format("outline: rounded to nearest   filled: {}   {}, on {} rows of the training",
-                               method_label(chosen.spec.method), scheme,
-                               std::min<std::size_t>(chosen.train_rows,
-                                                     static_cast<std::size_t>(chosen.spec.common.rows))),
-             {area.x0, end + c.px(6), area.x1, area.y1});
+    ui::note(c, layers_note(chosen), {area.x0, end + c.px(6), area.x1, area.y1});
 }
 
 void ServeView::draw_layer(Context& c, std::size_t l, Rect line) {
@@ -166,8 +171,7 @@ void ServeView::draw_layer(Context& c, std::size_t l, Rect line) {
 void ServeView::draw_gains(Context& c, Rect area) {
     ui::region(c, "gains", area);
     const Gains& gains = *lab_->gains;
-    ui::text_at(c, area.x0 < area.x1 ? Point{area.x0, area.y0} : Point{}, gains_title(gains), {Role::text},
-                kBold15);
+    ui::text_at(c, {area.x0, area.y0}, gains_title(gains), {Role::text}, kBold15);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.39F, 0.55F, 0.71F, 1.0F};
     constexpr std::array kNames = {"to nearest", "AWQ", "GPTQ", "gain of GPTQ"};
