@@ -231,13 +231,12 @@ Figure methods_figure(const Stems& stems, const Chosen& chosen) {
                      {.color = {Role::field, Tone::fill}, .in_legend = false});
     for (std::size_t i = 0; i < stems.stems.size(); ++i)
         add_marks(figure, stems.stems[i], static_cast<double>(i) + 1);
-    if (known) {
-        const Method method = find_method(chosen.spec.method, "method");
-        if (std::ranges::find(kStemMethods, method) == kStemMethods.end() && chosen.score.divergence > 0)
-            figure.scatter("##own", data({at}), data({chosen.score.divergence}),
-                           {.color = {Role::text}, .marker = Marker::triangle_up, .marker_size = kMark});
-        add_chosen(figure, chosen, at);
-    }
+    if (known) add_chosen(figure, chosen, at);
+    const Method method = find_method(chosen.spec.method, "method");
+    if (known && std::ranges::find(kStemMethods, method) == kStemMethods.end() && chosen.score.divergence > 0)
+        figure.scatter(method_label(chosen.spec.method) + "##own", data({at}),
+                       data({chosen.score.divergence}),
+                       {.color = {Role::text}, .marker = Marker::triangle_up, .marker_size = kMark});
     add_legend(figure);
     for (std::size_t i = 0; i < stems.stems.size(); ++i) {
         const Stem& stem = stems.stems[i];

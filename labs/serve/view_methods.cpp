@@ -162,10 +162,12 @@ void ServeView::draw_layer(Context& c, std::size_t l, Rect line) {
               role);
     if (!both) return;
     const double ratio = layer.out_nearest / layer.out;
-    ui::text_mid(
-        c, {line.x1, middle},
-        fmt::format("{}× {}", times_text(std::max(ratio, 1 / ratio)), ratio >= 1 ? "closer" : "further"),
-        {Role::text}, kMonoBold13, Anchor::right);
+    constexpr double kSame = 0.005;
+    const std::string words =
+        std::fabs(ratio - 1) < kSame
+            ? "the same"
+            : fmt::format("{}× {}", times_text(std::max(ratio, 1 / ratio)), ratio > 1 ? "closer" : "further");
+    ui::text_mid(c, {line.x1, middle}, words, {Role::text}, kMonoBold13, Anchor::right);
 }
 
 void ServeView::draw_gains(Context& c, Rect area) {
