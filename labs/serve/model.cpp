@@ -151,7 +151,19 @@ std::vector<MetricRow> Serve::kv_metrics() const {
     return out;
 }
 
-Figure Serve::thumbnail() const { return {.id = "methods"}; }
+Figure Serve::thumbnail() const {
+    Figure figure = methods_figure(usual_stems(), {});
+    figure.title.clear();
+    return figure;
+}
+
+bool Serve::stale() const {
+    if (params.experiment == "draft") return drafts.is_old();
+    if (params.experiment == "rollout") return rollouts.is_old();
+    if (params.experiment == "qat") return qat.is_old();
+    if (params.experiment == "kv") return kv.is_old();
+    return chosen.is_old() || stems.is_old();
+}
 
 LabEntry entry() { return entry_of<ServeLab>(Serve::kInfo); }
 

@@ -76,6 +76,7 @@ struct Serve {
     void settle() { problem.clear(); }
     bool perform(std::string_view action);  // "round": the next verification
     void tell(const Error& error) { problem = error.what(); }
+    bool stale() const;  // what is shown first belongs to older parameters
 
     Params params;
     std::string problem;  // why something cannot be computed, in a window
@@ -113,6 +114,7 @@ using ServeLab = table::TableLab<Serve>;
 std::vector<table::Row> part_rows(Params& params);  // model_parts.cpp: the fields "others" and "round"
 
 // model_methods_figures.cpp
+Stems usual_stems();  // those of the default network, as recorded: for the home card, before anything is computed
 std::string methods_title(const Stems& stems);
 std::string layers_title(const Chosen& chosen);
 std::string gains_title(const Gains& gains);

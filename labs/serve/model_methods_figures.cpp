@@ -144,6 +144,26 @@ std::string label_of(std::string_view scheme) {
     return std::string(format.label);
 }
 
+Stems usual_stems() {
+    struct Usual {
+        const char* scheme;
+        std::array<double, kStemMethods.size()> divergence;
+    };
+    constexpr std::array<Usual, kStems.size()> kUsual = {
+        {{"e2m1", {0.0202, 0.0117, 0.0039, 0.00299}},
+         {"int4-g128", {0.0263, 0.00797, 0.00389, 0.00195}},
+         {"mxfp4", {0.0272, 0.0214, 0.00203, 0.00183}},
+         {"int4-g32", {0.0106, 0.00395, 0.00119, 0.00219}},
+         {"nvfp4", {0.0173, 0.00678, 0.00144, 0.00141}},
+         {"nf4", {0.0273, 0.00596, 0.00184, 0.00217}},
+         {"e4m3", {6.07e-4, 3.78e-4, 8.29e-5, 1.22e-4}},
+         {"e4m3-row", {0.00133, 5.91e-4, 1.31e-4, 1.41e-4}}}};
+    Stems out;
+    for (const Usual& one : kUsual)
+        out.stems.push_back({.scheme = &find_low_format(one.scheme, "scheme"), .divergence = one.divergence});
+    return out;
+}
+
 std::string methods_title(const Stems& stems) {
     Span nearest, gains;
     int count = 0;

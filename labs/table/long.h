@@ -48,8 +48,9 @@ class Long final : public Part {
     const Result* operator->() const { return &result_; }
 
     bool busy() const override { return job_.busy(); }
-    double share() const { return state_->share; }  // done, 0 to 1
-    bool stopped() const { return stopped_; }       // by stop(), before its end
+    double share() const { return state_->share; }    // done, 0 to 1
+    bool stopped() const { return stopped_; }         // by stop(), before its end
+    bool is_old() const { return told_ != number_; }  // nothing was told of the present parameters yet
     void stop() {
         if (!busy()) return;
         state_->number = -1;
@@ -73,10 +74,11 @@ class Long final : public Part {
             return;
         }
         if (shown ? asked_ != now : !asked_) begin(std::move(*now));
-        if (auto so_far = state_->so_far.take(); so_far && so_far->number == number_)
-            result_ = std::move(so_far->result);
-        if (auto taken = job_.take(); taken && *taken && (*taken)->number == number_)
-            result_ = std::move((*taken)->result);
+        const auto keep = [this](Numbered& told) {
+            if (told.number == number_) result_ = std::move(told.result), told_ = number_;
+        };
+        if (auto so_far = state_->so_far.take()) keep(*so_far);
+        if (auto taken = job_.take(); taken && *taken) keep(**taken);
     }
 
   private:
@@ -141,7 +143,7 @@ class Long final : public Part {
     std::optional<Spec> asked_;
     Job<Request, std::optional<Numbered>> job_;
     Result result_{};
-    long number_ = 0;
+    long number_ = 0, told_ = 0;
     bool stopped_ = false;
 };
 
