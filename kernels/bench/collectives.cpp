@@ -87,7 +87,8 @@ std::vector<CollectiveTime> time_collectives(const std::vector<int>& devices,
             const Memory in(largest), out(largest);
             fill_random(in.get(), Element::bf16, largest, 1, stream.get());
             fill_random(out.get(), Element::bf16, largest, 2, stream.get());
-            RankPlace place{rank, count, make_nccl_collective(id, rank, count), links[at], kTimeout};
+            RankPlace place{rank, count, nullptr, links[at], kTimeout};
+            place.collective = make_nccl_collective(id, place);
             place.collective->use(stream.get());
             for (const Case& one : cases)
                 ms[at].push_back(times_of(one, place, stream.get(), in, out, repeats));

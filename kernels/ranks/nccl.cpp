@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -104,13 +107,75 @@ void check_nccl(Result result, const char* what) {
         throw Error(ErrorKind::failed, what, fmt::format("NCCL says: {}", nccl().error_string(result)));
 }
 
+// ncclCommInitRank waits for the other ranks for ever, and no call ends it. A thread of its own makes it, which is left
+// behind where another rank fails; what it returns then is given back.
+struct Start {
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::optional<Result> result = {};
+    Comm comm = nullptr;
+    double free_gb = 0;  // of the GPU's memory, where the start failed: NCCL does not say that it needed more
+    bool given_up = false;
+};
+
+void run_start(Start& start, const Id& id, int rank, int ranks, int device) {
+    Comm comm = nullptr;
+    std::size_t available = 0, total = 0;
+    cudaSetDevice(device);
+    const Result result = nccl().init(&comm, ranks, id, rank);
+    if (result != success) cudaMemGetInfo(&available, &total);
+    const std::lock_guard lock(start.mutex);
+    if (start.given_up && result == success) nccl().abort(comm);
+    start.comm = comm;
+    start.free_gb = static_cast<double>(available) / 1e9;
+    start.result = result;
+    start.ended.notify_all();
+}
+
+void wait_for(Start& start, const RankPlace& place) {
+    constexpr auto kNap = std::chrono::milliseconds(20);
+    constexpr auto kPatience = std::chrono::seconds(2);
+    const std::string what = "the start of NCCL";
+    const auto until = std::chrono::steady_clock::now() + place.timeout;
+    std::unique_lock lock(start.mutex);
+    try {
+        while (!start.ended.wait_for(lock, kNap, [&] { return start.result.has_value(); })) {
+            place.link->check();
+            if (std::chrono::steady_clock::now() < until) continue;
+            // Ranks whose hosts answer wait as this one does; this names the others.
+            place.link->all_gather({}, what + ", for which ranks wait,", kPatience);
+            throw Error(ErrorKind::failed, fmt::format("rank {}", place.rank),
+                        fmt::format("{} did not end within {} s", what,
+                                    std::chrono::duration<double>(place.timeout).count()));
+        }
+    } catch (...) {
+        if (!lock) lock.lock();
+        start.given_up = true;
+        throw;
+    }
+}
+
+Comm started(const NcclId& id, const RankPlace& place) {
+    Id shared;
+    std::copy(id.begin(), id.end(), shared.internal);
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    const auto start = std::make_shared<Start>();
+    std::thread([start, shared, device, rank = place.rank, ranks = place.count] {
+        run_start(*start, shared, rank, ranks, device);
+    }).detach();
+    wait_for(*start, place);
+    if (*start->result != success)
+        throw Error(ErrorKind::failed, "ncclCommInitRank",
+                    fmt::format("NCCL says: {}; {:.2f} GB of this GPU's memory are free",
+                                nccl().error_string(*start->result), start->free_gb));
+    return start->comm;
+}
+
 class Nccl final : public GpuCollective {
   public:
-    Nccl(const NcclId& id, int rank, int ranks) : rank_(rank), ranks_(ranks) {
-        Id shared;
-        std::copy(id.begin(), id.end(), shared.internal);
-        check_nccl(nccl().init(&comm_, ranks, shared, rank), "ncclCommInitRank");
-    }
+    Nccl(const NcclId& id, const RankPlace& place)
+        : rank_(place.rank), ranks_(place.count), comm_(started(id, place)) {}
     ~Nccl() override { end(); }
     Nccl(const Nccl&) = delete;
     Nccl& operator=(const Nccl&) = delete;
@@ -179,7 +244,7 @@ class Nccl final : public GpuCollective {
 
     const int rank_, ranks_;
     std::mutex mutex_;
-    Comm comm_ = nullptr;
+    Comm comm_;
     cudaStream_t stream_ = nullptr;
     std::jthread ending_;
 };
@@ -196,8 +261,8 @@ NcclId make_nccl_id() {
     return out;
 }
 
-std::shared_ptr<GpuCollective> make_nccl_collective(const NcclId& id, int rank, int ranks) {
-    return std::make_shared<Nccl>(id, rank, ranks);
+std::shared_ptr<GpuCollective> make_nccl_collective(const NcclId& id, const RankPlace& place) {
+    return std::make_shared<Nccl>(id, place);
 }
 
 }  // namespace fp8lab::cuda

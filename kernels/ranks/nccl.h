@@ -22,7 +22,8 @@ using NcclId = std::array<char, 128>;
 std::string nccl_text();  // "2.28.9"
 NcclId make_nccl_id();
 
-// One rank's end, on the current device. All ranks call it at the same time. Throws Error{failed} with NCCL's reason.
-std::shared_ptr<GpuCollective> make_nccl_collective(const NcclId& id, int rank, int ranks);
+// One rank's end, on the current device. All ranks call it at the same time, each with its rank, count, link and timeout.
+// Throws Error{failed} with NCCL's reason and what memory the GPU has left, where another rank has failed, or after the timeout.
+std::shared_ptr<GpuCollective> make_nccl_collective(const NcclId& id, const RankPlace& place);
 
 }  // namespace fp8lab::cuda

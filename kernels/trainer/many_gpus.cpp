@@ -39,7 +39,7 @@ class ManyGpuTrainer final : public Trainer {
             on_all([&](Member& member) {
                 member.place.link->all_gather({},
                                               "the start of NCCL");  // from here on ranks wait for each other
-                member.place.collective = make_nccl_collective(id, member.place.rank, member.place.count);
+                member.place.collective = make_nccl_collective(id, member.place);
                 member.trainer = make_rank_trainer(spec_, member.gpu, member.place, Launching::graphs,
                                                    member.place.rank == 0 ? preparation : quiet(preparation));
             });
