@@ -79,7 +79,7 @@ TEST_CASE("the numbers of L17's lesson: drafts") {
     };
     const DraftCurve nvfp4 = draft("nvfp4");
     const double cost = DraftPrice{}.of(nvfp4.bits);
-    says("89", 100 * nvfp4.run.alpha, 0.6);
+    says("89", 100 * nvfp4.run.alpha, 0.5);
     const auto [least, most] =
         std::minmax_element(nvfp4.run.by_position.begin(), nvfp4.run.by_position.begin() + 8);
     says("87", 100 * *least, 0.5);
@@ -112,7 +112,7 @@ TEST_CASE("the numbers of L17's lesson: rollouts") {
     CHECK(equal.median_ess_pct(kMostTokens, kNoLimit) == 100);
     const auto row = [&](const RolloutLine& of, const char* d, double within, const char* ess) {
         says(d, of.mean_abs_d(), within);
-        says(ess, of.median_ess_pct(kMostTokens, kNoLimit), 0.51);
+        says(ess, of.median_ess_pct(kMostTokens, kNoLimit), 0.5);
     };
     row(line("int8-row"), "0.018", 0.0005, "94");
     row(line("bf16", true), "0.037", 0.0005, "78");
@@ -125,7 +125,7 @@ TEST_CASE("the numbers of L17's lesson: rollouts") {
     says("1.3", nvfp4.ess_pct(kMostTokens, kNoLimit).front(), 0.05);
     says("8.8", nvfp4.ess_pct(kMostTokens, kNoLimit).back(), 0.05);
     says("94", e4m3_row.median_ess_pct(8, kNoLimit), 0.5);
-    says("42", nvfp4.median_ess_pct(8, kNoLimit), 0.51);
+    says("43", nvfp4.median_ess_pct(8, kNoLimit), 0.5);
     says("19", nvfp4.median_ess_pct(kMostTokens, 2), 0.5);
 }
 
