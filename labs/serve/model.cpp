@@ -121,7 +121,7 @@ std::vector<MetricRow> Serve::methods_metrics() const {
                                            {"nearest_rel_out", &LayerErrors::out_nearest}})
             out.push_back(known(fmt::format("{}_{}", name, l + 1), layer ? layer->*member : kNone));
     }
-    for (const char* id : kStems) {
+    for (const char* id : kSchemes) {
         const auto stem = std::ranges::find(stems->stems, id, [](const Stem& s) { return s.scheme->id; });
         for (const Method method : kStemMethods)
             out.push_back(known(fmt::format("{}.{}", id, to_string(method)),
