@@ -38,7 +38,7 @@ Serve::Serve()
               return chosen_of(spec, *evaluator);
           }),
       stems(
-          "methods", [this] { return params.stems(); },
+          "methods", [this] { return params.amax_spec() ? std::nullopt : std::optional(params.stems()); },
           [evaluator = std::make_shared<Evaluator>()](const StemsSpec& spec, const auto& told) {
               return stems_of(spec, *evaluator, told);
           }),

@@ -82,7 +82,7 @@ struct Serve {
     std::string problem;  // why something cannot be computed, in a window
     // methods. The chosen one is quick for the networks of digits, and comes before the others.
     table::Long<ChosenSpec, Chosen> chosen;
-    table::Long<StemsSpec, Stems> stems;
+    table::Long<StemsSpec, Stems> stems;  // nothing while the amax is moved
     table::Long<GainsSpec, Gains> gains;
     table::Long<AmaxSpec, AmaxSweep> amax;
     table::Long<DraftSpec, Drafts> drafts;

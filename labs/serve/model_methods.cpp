@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/inference/methods/lowered_mlp.h"
 #include "core/inference/methods/lowered_tokens.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab::serve {
 namespace {
@@ -68,21 +70,50 @@ const Served& Evaluator::served(const NetworkSpec& spec) {
     return *served_;
 }
 
+Evaluator::Plan Evaluator::plan(const CommonSpec& common, const Asked& asked) {
+    const Served& network = served(common.network);
+    if (!is_offered(*asked.scheme, common.both))
+        throw usage_error(
+            "scheme", fmt::format("{} is for weights only: no GEMM reads inputs in it", asked.scheme->label));
+    MethodOptions options{.method = asked.method, .amax_factor = static_cast<float>(asked.amax)};
+    if (has_gptq(asked.method)) options.damp = common.damp;
+    if (sees_rows(asked.method) && common.rows < kAllRows)
+        options.rows = static_cast<std::size_t>(common.rows);
+    Plan out{uniform_mix(network.layers.size(), *asked.scheme, common.both), options, {}};
+    check_effect(options, out.mix);
+    out.key = fmt::format("{} {} {} {} {} {}", asked.scheme->id, to_string(asked.method), common.both,
+                          options.rows, options.damp, options.amax_factor);
+    return out;
+}
+
 const Evaluation& Evaluator::operator()(const CommonSpec& common, const LowFormat& scheme, Method method,
                                         double amax) {
+    const Plan asked = plan(common, {&scheme, method, amax});
+    if (const auto known = known_.find(asked.key); known != known_.end()) return known->second;
+    return known_[asked.key] = evaluate(served(common.network), asked.mix, asked.options);
+}
+
+void Evaluator::prepare(const CommonSpec& common, std::span<const Asked> asked) {
     const Served& network = served(common.network);
-    if (!is_offered(scheme, common.both))
-        throw usage_error("scheme",
-                          fmt::format("{} is for weights only: no GEMM reads inputs in it", scheme.label));
-    MethodOptions options{.method = method, .amax_factor = static_cast<float>(amax)};
-    if (has_gptq(method)) options.damp = common.damp;
-    if (sees_rows(method) && common.rows < kAllRows) options.rows = static_cast<std::size_t>(common.rows);
-    const std::string key = fmt::format("{} {} {} {} {} {}", scheme.id, to_string(method), common.both,
-                                        options.rows, options.damp, options.amax_factor);
-    if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    const Mix mix = uniform_mix(network.layers.size(), scheme, common.both);
-    check_effect(options, mix);
-    return known_[key] = evaluate(network, mix, options);
+    if (network.tokens) return;  // it is used by one thread
+    std::vector<Plan> plans;
+    for (const Asked& one : asked) {
+        try {
+            if (Plan next = plan(common, one); !known_.contains(next.key)) plans.push_back(std::move(next));
+        } catch (const Error&) {
+            continue;
+        }
+    }
+    std::vector<std::optional<Evaluation>> done(plans.size());
+    parallel_for(plans.size(), 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) try {
+                done[i] = evaluate(network, plans[i].mix, plans[i].options);
+            } catch (const Error&) {
+                continue;
+            }
+    });
+    for (std::size_t i = 0; i < plans.size(); ++i)
+        if (done[i]) known_[plans[i].key] = std::move(*done[i]);
 }
 
 // A mark that is left out; of the method chosen, the same error says why.
@@ -134,12 +165,16 @@ Stems stems_of(const StemsSpec& spec, Evaluator& evaluator, const table::Told<St
     if (!spec.also.empty()) add(spec.also);
     std::ranges::stable_sort(out.stems, {}, &Stem::bits);
     std::size_t done = 0;
-    for (std::size_t m = 0; m < kStemMethods.size(); ++m)
+    for (std::size_t m = 0; m < kStemMethods.size(); ++m) {
+        std::vector<Evaluator::Asked> all;
+        for (const Stem& stem : out.stems) all.push_back({stem.scheme, kStemMethods.at(m)});
+        evaluator.prepare(common, all);
         for (Stem& stem : out.stems) {
             stem.divergence.at(m) = evaluator.divergence(common, *stem.scheme, kStemMethods.at(m));
             told.share(++done, out.stems.size() * kStemMethods.size());
             told.so_far(out);
         }
+    }
     return out;
 }
 
@@ -160,19 +195,24 @@ AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::To
     constexpr int kLeast = -6, kMost = 16;
     AmaxSweep out{.spec = spec, .factors = {}, .nvfp4 = {}, .e4m3 = {}};
     const Method method = find_method(spec.method, "method");
-    for (int e = kLeast; e <= kMost; ++e) {
-        const double factor = std::exp2(e);
-        const auto divergence = [&](const char* id) {
-            // 4or6 is NVFP4's alone.
-            const bool nearest = method == Method::four_or_six && std::string_view(id) != "nvfp4";
-            return evaluator(spec.common, scheme_of(id), nearest ? Method::nearest : method, factor)
-                .score.divergence;
-        };
-        out.nvfp4.push_back(divergence("nvfp4"));
-        out.e4m3.push_back(divergence("e4m3"));
-        out.factors.push_back(factor);
-        told.share(out.factors.size(), kMost - kLeast + 1);
-        told.so_far(out);
+    const LowFormat &nvfp4 = scheme_of("nvfp4"), &e4m3 = scheme_of("e4m3");
+    // 4or6 is NVFP4's alone.
+    const Method of_e4m3 = method == Method::four_or_six ? Method::nearest : method;
+    constexpr int kAtOnce = 4;
+    for (int first = kLeast; first <= kMost; first += kAtOnce) {
+        std::vector<Evaluator::Asked> asked;
+        const int last = std::min(first + kAtOnce - 1, kMost);
+        for (int e = first; e <= last; ++e)
+            asked.push_back({&nvfp4, method, std::exp2(e)}), asked.push_back({&e4m3, of_e4m3, std::exp2(e)});
+        evaluator.prepare(spec.common, asked);
+        for (int e = first; e <= last; ++e) {
+            const double factor = std::exp2(e);
+            out.nvfp4.push_back(evaluator(spec.common, nvfp4, method, factor).score.divergence);
+            out.e4m3.push_back(evaluator(spec.common, e4m3, of_e4m3, factor).score.divergence);
+            out.factors.push_back(factor);
+            told.share(out.factors.size(), kMost - kLeast + 1);
+            told.so_far(out);
+        }
     }
     return out;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -116,10 +117,25 @@ class Evaluator {
     // Computed once for equal arguments, as long as the network is the same.
     const Evaluation& operator()(const CommonSpec& common, const LowFormat& scheme, Method method,
                                  double amax = 1);
+    // Computes what is not known yet, several at once where the network is a multilayer perceptron; what one of them throws
+    // is thrown when it is asked for.
+    struct Asked {
+        const LowFormat* scheme = nullptr;
+        Method method = Method::nearest;
+        double amax = 1;
+    };
+    void prepare(const CommonSpec& common, std::span<const Asked> asked);
     // Its divergence; NaN where the network or the scheme does not take the method.
     double divergence(const CommonSpec& common, const LowFormat& scheme, Method method);
 
   private:
+    struct Plan {
+        Mix mix;
+        MethodOptions options;
+        std::string key;  // of known_
+    };
+    Plan plan(const CommonSpec& common, const Asked& asked);
+
     std::shared_ptr<const Served> served_;
     std::map<std::string, Evaluation> known_;
 };

@@ -70,7 +70,7 @@ class Long final : public Part {
         if (!now) {
             state_->number = -1;
             asked_.reset();
-            result_ = {};
+            result_ = {}, told_ = number_;
             return;
         }
         if (shown ? asked_ != now : !asked_) begin(std::move(*now));

@@ -1,7 +1,9 @@
 // L17's view without a display: every control acts on the model, in the parts methods and kv.
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include "labs/serve/view.h"
 #include "tests/all.h"
@@ -20,6 +22,11 @@ Point mark_of(const Screen& screen, std::string_view scheme) {
     const auto stem = std::ranges::find(stems, scheme, [](const Stem& one) { return one.scheme->id; });
     return screen.place("serve.methods", methods_figure(*screen.lab->stems, *screen.lab->chosen),
                         static_cast<double>(stem - stems.begin()) + 1, stem->of(Method::nearest));
+}
+
+void wait(Screen& screen) {
+    while (screen.lab.busy()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    screen.frame();
 }
 
 }  // namespace
@@ -59,17 +66,17 @@ TEST_CASE("L17: more layers than have room scroll, and a refusal is a sentence i
     Screen screen;
     screen.set("model=own");  // of other parts
     CHECK_FALSE(screen.shows("model"));
+    screen.lab.set_wake([] {});  // as in a window: a refusal is told
     screen.set("network=own");
     CHECK(screen.shows("path"));
-    screen.lab.set_wake([] {});  // as in a window: a refusal is told
     screen.set("path=" FP8LAB_SOURCE "/no/such.safetensors");
-    while (screen.lab.busy()) screen.frame();
+    wait(screen);
     screen.gui.context.probes.items.clear();
     screen.frame();
     CHECK(screen.lab->problem.find("such.safetensors") != std::string::npos);
     CHECK_FALSE(screen.shows("serve.methods"));
     screen.set("path=" FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors");
-    while (screen.lab.busy()) screen.frame();
+    wait(screen);
     screen.frame();
     CHECK(screen.lab->problem.empty());
     CHECK(screen.shows("serve.methods"));
@@ -79,16 +86,17 @@ TEST_CASE("L17: more layers than have room scroll, and a refusal is a sentence i
 TEST_CASE("L17: a computation of seconds shows how far it is, and stops when it is asked to") {
     Screen screen;
     screen.lab.set_wake([] {});
-    screen.set("network=transformer");
+    screen.set("path=" FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors");
+    screen.set("network=own");
     REQUIRE(screen.lab->stems.busy());
     REQUIRE(screen.shows("serve.share"));
     screen.click("serve.share");
     CHECK(screen.lab->stems.stopped());
-    while (screen.lab.busy()) screen.frame();
+    wait(screen);
     screen.click("serve.share");
     CHECK(screen.lab->stems.busy());
     screen.set("network=digits-s1");
-    while (screen.lab.busy()) screen.frame();
+    wait(screen);
     screen.gui.context.probes.items.clear();
     screen.frame();
     CHECK_FALSE(screen.shows("serve.share"));
