@@ -56,7 +56,7 @@ Figure kv_figure(const Kv& kv) {
     figure.y.range = Range{least / 2, most * 2};
     // From where on K saturates.
     if (const double from = kv.first_saturated(); from > 0)
-        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8, {.color = {Role::sat, Tone::band}});
+        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8, {.color = {Role::sat}});
     figure.vline("", kv.spec.k_factor, kHairline);
     figure.line("E4M3, scale 1", data(kv.factors), data(kv.one),
                 {.color = {Role::e4m3}, .width = 3, .marker = Marker::disc, .marker_size = 3});

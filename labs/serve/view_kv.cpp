@@ -54,9 +54,10 @@ void ServeView::draw_saturated(Context& c, const ui::PlotResult& plot, Rect area
     ui::region(c, "saturated", area);
     const Kv& kv = *lab_->kv;
     ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, "saturated %", {Role::muted}, kSans13);
-    const float half = c.px(11);
+    const float half = c.px(11), words_end = area.x0 + ui::text_width(c, "saturated %", kSans13);
     for (std::size_t i = 0; i < kv.factors.size(); ++i) {
         const float x = plot.to_px(kv.factors[i], 1).x;
+        if (x - half < words_end) continue;  // beside the words nothing saturates
         const double pct = kv.saturated_pct[i];
         if (pct > 0)
             ui::text_mid(c, {std::min(x, area.x1 - c.px(10)), area.y0 + c.px(14)},
