@@ -23,8 +23,8 @@ bool same_texts(const DraftSpec& a, const DraftSpec& b) {
     return a.network == b.network && a.both == b.both && a.temperature == b.temperature;
 }
 
-// Characters that would not be seen.
-std::string shown(char symbol) { return symbol == '\n' ? "↵" : symbol == ' ' ? "␣" : std::string(1, symbol); }
+// Characters that would not be seen, as signs that the fonts have.
+std::string shown(char symbol) { return symbol == '\n' ? "¶" : symbol == ' ' ? "·" : std::string(1, symbol); }
 
 // The probabilities of the last `rows` tokens of one sequence.
 Matrix<double> last_rows(const Matrix<float>& logits, std::size_t rows, double temperature) {

@@ -65,8 +65,8 @@ std::string speedup_title(const Drafts& drafts, const DraftPrice& price) {
     const std::size_t best = chosen->run.best_length(cost);
     const double speedup = chosen->run.speedup(best, cost);
     const std::string worth = speedup > 1 ? fmt::format("worth {:.2f}×", speedup) : "never pays";
-    return fmt::format("An {} draft is right {:.0f} % of the time and {}; 7× would need {}",
-                       chosen->format->label, 100 * chosen->run.alpha, worth, needed_for_seven(cost));
+    return fmt::format("An {} draft is right {:.0f} % of the time and {}; 7× needs {}", chosen->format->label,
+                       100 * chosen->run.alpha, worth, needed_for_seven(cost));
 }
 
 std::string acceptance_title(const Drafts& drafts) {
@@ -91,14 +91,14 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
     figure.words = {figure.title + "."};
     figure.vline("", length, kHairline);
     figure.hline("", 1, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
-    double most = 1;
+    double least = 1, most = 1;
     for (std::size_t i = drafts.curves.size(); i-- > 0;) {
         const DraftCurve& curve = drafts.curves[i];
         const double cost = price.of(curve.bits);
         std::vector<double> y;
         for (std::size_t g = 1; g <= curve.run.longest(); ++g) y.push_back(curve.run.speedup(g, cost));
         const std::size_t best = curve.run.best_length(cost);
-        most = std::max(most, y[best - 1]);
+        least = std::min(least, *std::ranges::min_element(y)), most = std::max(most, y[best - 1]);
         const std::string name(curve.format->label);
         figure.words.push_back(fmt::format(
             "{}: at most {:.2f} times as fast, with {} tokens; {:.2f} times with {}; one token costs "
@@ -115,7 +115,7 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
                         .marker_size = i == 0 ? 5.0F : 3.5F,
                         .in_legend = false});
     }
-    figure.y.range = Range{0, most * 1.12};
+    figure.y.range = Range{std::max(0.0, least - 0.15), most * 1.08};
     return figure;
 }
 

@@ -15,7 +15,7 @@
 
 namespace fp8lab::serve {
 
-inline constexpr int kQatSeeds = 3;     // of the batches; a curve is their median
+inline constexpr int kQatSeeds = 5;     // of the batches; a curve is their median
 inline constexpr int kScoreEvery = 10;  // steps between points of a curve
 
 struct QatSpec {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 constexpr double kWidest = 3, kBin = 0.125;  // of the histogram, in binades
-constexpr double kLeastEss_pct = 0.5, kLeastShare_pct = 0.01;
+constexpr double kLeastShare_pct = 0.002;    // less than one token of all draws
 
 Style look_of(const RolloutEngine& engine, bool chosen) {
     const bool bf16 = engine.format == "bf16";
@@ -41,7 +41,8 @@ std::string ess_title(const Rollouts& rollouts, int tokens, const std::string& t
     if (!chosen) return {};
     const int length = std::min(tokens, chosen->longest()), answers = rollouts.spec.answers;
     const auto count = [&](double most) {
-        return screen_number(chosen->median_ess_pct(length, most) * answers / 100, 2);
+        const double counted = chosen->median_ess_pct(length, most) * answers / 100;
+        return counted < 9.95 ? fmt::format("{:.1f}", counted) : fmt::format("{:.0f}", counted);
     };
     std::string out = fmt::format("After {} token{} {} answers of {} count as {}", length,
                                   length == 1 ? "" : "s", answers, name_of(chosen->engine),
@@ -59,11 +60,10 @@ std::string ratios_title(const Rollouts& rollouts) {
 }
 
 Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& truncate) {
-    Figure figure{
-        .id = "ess",
-        .title = ess_title(rollouts, tokens, truncate),
-        .x = {.label = "tokens of an answer", .range = Range{1, kMostTokens}},
-        .y = {.label = "effective sample size %", .scale = Scale::log10, .range = Range{kLeastEss_pct, 130}}};
+    Figure figure{.id = "ess",
+                  .title = ess_title(rollouts, tokens, truncate),
+                  .x = {.label = "tokens of an answer", .range = Range{1, kMostTokens}},
+                  .y = {.label = "effective sample size %", .scale = Scale::log10, .range = Range{1, 115}}};
     const RolloutLine* chosen = rollouts.chosen();
     if (!chosen) return figure;
     figure.words = {figure.title + "."};
@@ -76,10 +76,12 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     }
     figure.band("", data(answer_lengths(chosen->longest())), data(least), data(most),
                 {.color = {look_of(chosen->engine, true).color.role, Tone::tint}, .in_legend = false});
+    double lowest = least.back();
     for (std::size_t i = rollouts.lines.size(); i-- > 0;) {
         const RolloutLine& line = rollouts.lines[i];
         std::vector<double> y;
         for (int t = 1; t <= line.longest(); ++t) y.push_back(line.median_ess_pct(t, kNoLimit));
+        lowest = std::min(lowest, *std::ranges::min_element(y));
         const std::vector<double> last = line.ess_pct(line.longest(), kNoLimit);
         figure.words.push_back(fmt::format("{}: {} % after {} tokens, the median of {} draws ({} to {}).",
                                            name_of(line.engine), screen_number(y.back(), 3), line.longest(),
@@ -88,6 +90,7 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
         figure.line(name_of(line.engine), data(answer_lengths(line.longest())), data(std::move(y)),
                     look_of(line.engine, i == 0));
     }
+    figure.y.range = Range{std::min(0.8 * lowest, 50.0), 115};
     if (truncate == "off") return figure;
     std::vector<double> cut;
     for (int t = 1; t <= chosen->longest(); ++t)
@@ -128,8 +131,9 @@ Figure ratios_figure(const Rollouts& rollouts) {
         figure.title + ".",
         fmt::format("Mean of |log ratio| {}, KL {} nats a token; {} of {} tokens are outside 1/8 to 8.",
                     screen_number(chosen->mean_abs_d(), 3), screen_number(chosen->kl(), 3), outside, tokens)};
-    figure.bars(name_of(chosen->engine), data(std::move(edges)), data(std::move(shares)),
-                {.color = {look_of(chosen->engine, true).color.role, Tone::fill}, .in_legend = false});
+    figure.add(name_of(chosen->engine),
+               BarSeries{data(std::move(edges)), data(std::move(shares)), kLeastShare_pct},
+               {.color = {look_of(chosen->engine, true).color.role, Tone::fill}, .in_legend = false});
     for (const double at : {-1.0, 1.0})
         figure.vline("", at, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
     return figure;

@@ -41,24 +41,29 @@ void DraftStage::draw(Context& c, ServeLab& lab, Rect area) {
     const float split = area.y1 - c.px(kRoundHeight);
     const WideLeft parts = wide_left(c, "serve.draft", {area.x0, area.y0, area.x1, split - c.px(14)},
                                      {"Speed-up", "Acceptance"}, half_);
-    if (parts.shows_left) draw_speedup(c, lab, parts.left);
-    if (parts.shows_right) draw_acceptance(c, lab, parts.right);
+    // Both plots begin at one height.
+    const std::size_t lines =
+        ui::wrap_lines(c, speedup_title(*lab->drafts, lab->params.price()), kBold15, parts.left.width())
+            .size();
+    const float top = parts.left.y0 + c.px(ui::line_height(15)) * static_cast<float>(lines) + c.px(6);
+    if (parts.shows_left) draw_speedup(c, lab, parts.left, top);
+    if (parts.shows_right) draw_acceptance(c, lab, parts.right, top);
     ui::hline(c, area.x0, area.x1, split, {Role::line});
     draw_round(c, lab, {area.x0, split + c.px(12), area.x1, area.y1});
 }
 
 // A press or an arrow key sets the length.
-void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area) {
+void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
     const Drafts& drafts = *lab->drafts;
     Figure figure = speedup_figure(drafts, lab->params.price(), lab->params.length);
     ui::region(c, "speedup", area);
-    const float heading = ui::heading(c, figure.title, area);
+    ui::heading(c, figure.title, area);
     figure.title.clear();
     if (drafts.curves.empty()) return;
     constexpr float kNames = 92;
-    const ui::PlotResult plot = ui::plot(c, "serve.speedup", figure, speedup_,
-                                         {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
-                                         {.interactive = false, .y_tick_width = 36, .title_height = 0});
+    const ui::PlotResult plot =
+        ui::plot(c, "serve.speedup", figure, speedup_, {area.x0, top, area.x1 - c.px(kNames), area.y1},
+                 {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.length", plot.area, 2);
     const auto choose = [&](double length) {
         set_field(lab.fields(),
@@ -76,6 +81,7 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area) {
         ends.push_back(
             {plot.to_px(kLongestDraft, last).y, {}, std::string(curve.format->label), {Role::muted}});
     }
+    ends.push_back({plot.to_px(1, 1).y, {}, "target alone", {Role::muted}});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
                   {area.x0, plot.area.y0, area.x1, plot.area.y1});
     const DraftCurve& chosen = *drafts.chosen();
@@ -85,18 +91,23 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area) {
     ui::text_mid(c, {dot.x, dot.y - c.px(16)}, fmt::format("{:.2f}×", chosen.run.speedup(best, cost)),
                  {chosen.format->role == Role::truth ? Role::text : chosen.format->role, Tone::ink},
                  kMonoBold13, Anchor::center);
-    const Point one = plot.to_px(1, 1);
-    ui::text_mid(c, {one.x + c.px(8), one.y + c.px(12)}, "the target alone", {Role::muted}, kSans13);
 }
 
-void DraftStage::draw_acceptance(Context& c, ServeLab& lab, Rect area) {
+void DraftStage::draw_acceptance(Context& c, ServeLab& lab, Rect area, float top) {
     Figure figure = acceptance_figure(*lab->drafts);
     ui::region(c, "acceptance", area);
-    const float heading = ui::heading(c, figure.title, area);
+    ui::heading(c, figure.title, area);
     figure.title.clear();
     if (lab->drafts->curves.empty()) return;
-    ui::plot(c, "serve.acceptance", figure, acceptance_, {area.x0, heading + c.px(6), area.x1, area.y1},
-             {.interactive = false, .y_tick_width = 36, .title_height = 0});
+    figure.x.visible = false;
+    const ui::PlotResult plot =
+        ui::plot(c, "serve.acceptance", figure, acceptance_, {area.x0, top, area.x1, area.y1 - c.px(44)},
+                 {.interactive = false, .y_tick_width = 36, .title_height = 0});
+    constexpr std::array<std::pair<double, std::string_view>, 8> kTicks = {
+        {{1, "1"}, {2, "2"}, {3, "3"}, {4, "4"}, {5, "5"}, {6, "6"}, {7, "7"}, {8, "8"}}};
+    ui::axis_below(c, plot, "", kTicks, area.x0);
+    ui::text_mid(c, {plot.area.x1, plot.area.y1 + c.px(34)}, "position in the draft", {Role::muted}, kSans13,
+                 Anchor::right);
 }
 
 void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
@@ -118,13 +129,15 @@ void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
     std::string context = round.context;
     ui::text_mid(c, {area.x0, text}, "text so far", {Role::muted}, kSans13);
     ui::text_mid(c, {first, text}, context, {Role::text}, kMono13);
+    // The rule stands beside the cells where it has room.
+    const float end = x(cells - 1) + cell / 2 + c.px(16);
+    const bool has_rule = area.x1 - end > c.px(250);
     const std::array heads = {"token", "draft’s q", "target’s p", "kept"};
-    for (std::size_t r = 0; r < heads.size(); ++r) {
+    for (std::size_t r = 0; r <= heads.size(); ++r) {
         const float y = top + static_cast<float>(r) * pitch;
-        ui::hline(c, area.x0, area.x1, y, {Role::line});
-        ui::text_mid(c, {area.x0, y + pitch / 2}, heads[r], {Role::muted}, kSans13);
+        ui::hline(c, area.x0, has_rule ? end : area.x1, y, {Role::line});
+        if (r < heads.size()) ui::text_mid(c, {area.x0, y + pitch / 2}, heads[r], {Role::muted}, kSans13);
     }
-    ui::hline(c, area.x0, area.x1, top + 4 * pitch, {Role::line});
     const auto put = [&](std::size_t i, std::size_t row, const std::string& words, Color ink, Font font) {
         ui::text_mid(c, {x(i), top + (static_cast<float>(row) + 0.5F) * pitch}, words, ink, font,
                      Anchor::center);
@@ -140,6 +153,12 @@ void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
         else
             put(i, 3, token.accepted ? "yes" : "–", ink, kSans13);
     }
+    if (has_rule)
+        ui::paragraph(
+            c,
+            "A token is kept with probability min(1, p / q). Instead of the first that is not kept one is "
+            "drawn from what p has over q. So the text is the target’s, whatever the draft.",
+            {end + c.px(24), top + c.px(8), area.x1, top + 4 * pitch});
     put(cells - 1, 0, round.next, {Role::text}, kMonoBold13);
     put(cells - 1, 3, "target", {Role::muted}, kSans13);
 }
@@ -165,7 +184,12 @@ void DraftStage::draw_rows(Context& c, ServeLab& lab) {
     row("a draft token costs", screen_number(cost, 3) + " passes");
     row("it pays below", screen_number(run.break_even(length), 3) + " passes");
     ui::advance(top);
-    ui::wrapped(c, "Not counted: the cache’s bytes, launches, the memory of the draft (+28 % in 4.5 bits).");
+    const double target = lab->params.target == "bf16" ? 16 : 8;
+    ui::wrapped(
+        c,
+        fmt::format(
+            "Not counted: the cache’s bytes, launches, the memory of the draft ({:.0f} % of the target’s).",
+            100 * drafts.chosen()->bits / target));
 }
 
 }  // namespace fp8lab::serve

@@ -13,8 +13,9 @@ class DraftStage {
     static void draw_rows(ui::Context& context, ServeLab& lab);  // of the panel
 
   private:
-    void draw_speedup(ui::Context& context, ServeLab& lab, Rect area);
-    void draw_acceptance(ui::Context& context, ServeLab& lab, Rect area);
+    // `top`: where the plot begins.
+    void draw_speedup(ui::Context& context, ServeLab& lab, Rect area, float top);
+    void draw_acceptance(ui::Context& context, ServeLab& lab, Rect area, float top);
     static void draw_round(ui::Context& context, ServeLab& lab, Rect area);
 
     ui::PlotState speedup_, acceptance_;

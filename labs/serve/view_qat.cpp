@@ -59,9 +59,10 @@ void QatStage::draw_table(Context& c, ServeLab& lab, Rect area) {
     const Qat& qat = *lab->qat;
     if (qat.labels.seeds.empty()) return;
     const bool with_teacher = lab->params.teacher == "teacher";
+    ui::region(c, "ways", area);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.55F, 0.78F, 1.0F};
-    const std::array heads = {"divergence, nats", "of three trainings", "against to nearest"};
+    const std::array heads = {"divergence, nats", "of five trainings", "against to nearest"};
     const float head = area.y0 + c.px(12);
     ui::text_mid(c, {area.x0, head}, "how", {Role::muted}, kSans13);
     for (std::size_t i = 0; i < heads.size(); ++i)

@@ -19,9 +19,10 @@ using ui::Context;
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-std::string ess_text(double pct) {
-    return fmt::format("{} %", pct >= 10 ? fmt::format("{:.0f}", pct) : screen_number(pct, 2));
+std::string number_text(double pct) {
+    return pct < 9.95 ? fmt::format("{:.1f}", pct) : fmt::format("{:.0f}", pct);
 }
+std::string ess_text(double pct) { return number_text(pct) + " %"; }
 
 }  // namespace
 
@@ -43,9 +44,13 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
     const float heading = ui::heading(c, figure.title, area);
     figure.title.clear();
     if (rollouts.lines.empty()) return;
-    constexpr float kNames = 150;
+    // Room for the names at the ends of the lines.
+    float names = ui::text_width(c, "the trainer", kSans13);
+    for (const RolloutLine& line : rollouts.lines)
+        names = std::max(names, ui::text_width(c, name_of(line.engine), kSans13));
+    names += c.px(8 + 24 + 6 + 2);
     const ui::PlotResult plot =
-        ui::plot(c, "serve.ess", figure, ess_, {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
+        ui::plot(c, "serve.ess", figure, ess_, {area.x0, heading + c.px(6), area.x1 - names, area.y1},
                  {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.tokens", plot.area, 2);
     const auto choose = [&](double tokens) {
@@ -60,8 +65,7 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
     std::vector<ui::EndWords> ends;
     const auto end = [&](double pct, const std::string& name) {
         const float y = plot.to_px(1, std::clamp(pct, plot.extents.y.lo, plot.extents.y.hi)).y;
-        ends.push_back(
-            {y, pct >= 10 ? fmt::format("{:.0f}", pct) : screen_number(pct, 2), name, {Role::text}});
+        ends.push_back({y, number_text(pct), name, {Role::text}});
     };
     for (const RolloutLine& line : rollouts.lines)
         end(line.median_ess_pct(line.longest(), kNoLimit), name_of(line.engine));
@@ -70,10 +74,8 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
         end(chosen.median_ess_pct(chosen.longest(), truncation_of(lab->params.truncate)),
             "cut at " + lab->params.truncate);
     }
+    end(100, "the trainer");
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
-    const Point all = plot.to_px(1, 100);
-    ui::text_mid(c, {all.x + c.px(8), all.y - c.px(10)}, "100 %: the trainer’s own answers", {Role::muted},
-                 kSans13);
 }
 
 void RolloutStage::draw_ratios(Context& c, ServeLab& lab, Rect area) {
@@ -96,9 +98,10 @@ void RolloutStage::draw_ratios(Context& c, ServeLab& lab, Rect area) {
 void RolloutStage::draw_table(Context& c, ServeLab& lab, Rect area) {
     const Rollouts& rollouts = *lab->rollouts;
     if (rollouts.lines.empty()) return;
+    ui::region(c, "engines", area);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.42F, 0.54F, 0.69F, 0.79F, 0.89F, 1.0F};
-    const std::array heads = {"|d| a token", "KL, nats", "ratio > 2", "8 tokens", "28", "56"};
+    const std::array heads = {"|d| a token", "KL, nats", "ratio > 2", "ESS at 8", "at 28", "at 56"};
     const float head = area.y0 + c.px(12);
     ui::text_mid(c, {area.x0, head}, "engine", {Role::muted}, kSans13);
     for (std::size_t i = 0; i < heads.size(); ++i)
@@ -140,7 +143,7 @@ void RolloutStage::draw_rows(Context& c, ServeLab& lab) {
                               length == 1 ? "" : "s"),
                   median});
     const bool cut = lab->params.truncate != "off";
-    const Rect top = ui::next_area(c, cut ? 28 * 5 : 28 * 4);
+    const Rect top = ui::next_area(c, cut ? 28 * 2 : 28);
     float y = top.y0;
     const auto row = [&](const std::string& words, std::string value) {
         y = ui::row(c, {words, std::move(value)}, {top.x0, y, top.x1, y}, c.px(28));
@@ -150,13 +153,11 @@ void RolloutStage::draw_rows(Context& c, ServeLab& lab) {
     if (cut)
         row("cut at " + lab->params.truncate,
             ess_text(chosen->median_ess_pct(length, truncation_of(lab->params.truncate))) + ", biased");
-    row("mean |d| a token", screen_number(chosen->mean_abs_d(), 3));
-    row("KL a token, nats", screen_number(chosen->kl(), 3));
-    row("ratio above 2", screen_number(chosen->over_2_pct(), 3) + " % of tokens");
     ui::advance(top);
-    ui::wrapped(c,
-                "d = log p of the trainer less log p of the rollout. The mean, KL and share above 2 are of "
-                "all 56 tokens.");
+    ui::wrapped(
+        c,
+        "Effective sample size (ESS): so many answers of the trainer’s own would tell as much. d = log p of "
+        "the trainer less log p of the rollout.");
 }
 
 }  // namespace fp8lab::serve
