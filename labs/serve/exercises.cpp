@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "labs/measured.h"
+#include "labs/serve/judges.h"
 #include "labs/serve/model.h"
 
 namespace fp8lab::serve {
@@ -105,9 +106,10 @@ Verdict scale_one(const Trail& trail, const Prediction*) {
 }  // namespace
 
 std::span<const NamedJudge> Serve::judges() {
-    static constexpr std::array kJudges = {NamedJudge{"worse_weights", worse_weights},
-                                           NamedJudge{"no_ranking", no_ranking},
-                                           NamedJudge{"scale_one", scale_one}};
+    static constexpr std::array kJudges = {
+        NamedJudge{"worse_weights", worse_weights}, NamedJudge{"no_ranking", no_ranking},
+        NamedJudge{"seven_times", seven_times},     NamedJudge{"as_long_as_it_is", as_long_as_it_is},
+        NamedJudge{"trained_worse", trained_worse}, NamedJudge{"scale_one", scale_one}};
     return kJudges;
 }
 

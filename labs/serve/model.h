@@ -101,13 +101,14 @@ struct Serve {
     // model_parts.cpp
     std::vector<Figure> draft_figures() const;
     std::vector<table::MetricRow> draft_metrics() const;
-    bool has_drafts() const { return drafts->chosen() != nullptr; }
+    // What there is belongs to the present fields, and all of the chosen one is there.
+    bool has_drafts() const { return drafts->chosen() && drafts->spec == params.draft_spec(); }
     std::vector<Figure> rollout_figures() const;
     std::vector<table::MetricRow> rollout_metrics() const;
-    bool has_rollouts() const { return rollouts->chosen() != nullptr; }
+    bool has_rollouts() const { return rollouts->spec == params.rollout_spec() && rollouts->is_complete(); }
     std::vector<Figure> qat_figures() const;
     std::vector<table::MetricRow> qat_metrics() const;
-    bool has_qat() const { return !qat->teacher.seeds.empty(); }
+    bool has_qat() const { return qat->spec == params.qat_spec() && qat->is_complete(); }
 };
 using ServeLab = table::TableLab<Serve>;
 

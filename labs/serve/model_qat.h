@@ -38,6 +38,7 @@ struct Qat {
     std::vector<double> steps = {};  // 0, kScoreEvery, ..., spec.steps; empty: not computed
     double nearest = 0, gptq = 0;
     QatCurve labels = {}, teacher = {};
+    bool is_complete() const { return teacher.seeds.size() == kQatSeeds; }
     const QatCurve& of(bool with_teacher) const { return with_teacher ? teacher : labels; }
 };
 

@@ -51,6 +51,7 @@ struct Rollouts {
     std::string network = {}, data = {};
     std::vector<RolloutLine> lines = {};  // the chosen one first; empty: not computed
     const RolloutLine* chosen() const { return lines.empty() ? nullptr : &lines.front(); }
+    bool is_complete() const { return chosen() && chosen()->draws.size() == kDraws; }  // the chosen one
 };
 
 class RolloutMaker {
