@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "labs/serve/model_draft.h"
 #include "labs/serve/model_kv.h"
 #include "labs/serve/model_methods.h"
-#include "labs/serve/model_qat.h"
-#include "labs/serve/model_rollout.h"
+#include "labs/serve/parts/model_draft.h"
+#include "labs/serve/parts/model_qat.h"
+#include "labs/serve/parts/model_rollout.h"
 #include "labs/table/long.h"
 #include "labs/table/table_lab.h"
 

@@ -7,10 +7,10 @@
 #include <set>
 #include <string>
 
-#include "labs/serve/model_draft.h"
 #include "labs/serve/model_kv.h"
 #include "labs/serve/model_methods.h"
-#include "labs/serve/model_rollout.h"
+#include "labs/serve/parts/model_draft.h"
+#include "labs/serve/parts/model_rollout.h"
 #include "tests/unit/labs/lesson_numbers.h"
 
 using namespace fp8lab;

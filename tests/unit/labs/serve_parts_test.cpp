@@ -9,9 +9,9 @@
 #include "core/inference/lowering.h"
 #include "core/threads/ask.h"
 #include "core/trainer/cpu_trainer.h"
-#include "labs/serve/model_draft.h"
-#include "labs/serve/model_qat.h"
-#include "labs/serve/model_rollout.h"
+#include "labs/serve/parts/model_draft.h"
+#include "labs/serve/parts/model_qat.h"
+#include "labs/serve/parts/model_rollout.h"
 #include "tests/scratch.h"
 
 using namespace fp8lab;

@@ -1,4 +1,4 @@
-#include "labs/serve/model_qat.h"
+#include "labs/serve/parts/model_qat.h"
 
 #include <fmt/format.h>
 

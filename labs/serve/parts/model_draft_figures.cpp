@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/units.h"
-#include "labs/serve/model_draft.h"
+#include "labs/serve/parts/model_draft.h"
 
 namespace fp8lab::serve {
 namespace {

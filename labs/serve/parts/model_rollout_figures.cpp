@@ -7,7 +7,7 @@
 #include <numbers>
 
 #include "core/base/units.h"
-#include "labs/serve/model_rollout.h"
+#include "labs/serve/parts/model_rollout.h"
 
 namespace fp8lab::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "labs/serve/model_rollout.h"
+#include "labs/serve/parts/model_rollout.h"
 
 #include <fmt/format.h>
 

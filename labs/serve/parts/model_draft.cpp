@@ -1,4 +1,4 @@
-#include "labs/serve/model_draft.h"
+#include "labs/serve/parts/model_draft.h"
 
 #include <fmt/format.h>
 

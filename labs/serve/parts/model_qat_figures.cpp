@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/base/units.h"
-#include "labs/serve/model_qat.h"
+#include "labs/serve/parts/model_qat.h"
 
 namespace fp8lab::serve {
 namespace {
