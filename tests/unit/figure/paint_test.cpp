@@ -87,6 +87,36 @@ TEST_CASE("a note that would cover another is left out: brackets first, then wha
     CHECK_FALSE(canvas.find("second"));
 }
 
+TEST_CASE(
+    "names below an axis stand under their places in place of ticks, those outside the view are left out") {
+    Figure figure{.id = "schemes",
+                  .x = {.label = "bits", .range = Range{0.5, 3.5}},
+                  .y = {.label = "nats", .range = Range{0, 1}}};
+    figure.x.names = {
+        {.at = 1, .words = "INT4\ng32\n4.50", .color = {Role::block, Tone::ink}, .strong = true},
+        {.at = 2, .words = "NVFP4"},
+        {.at = 9, .words = "away"}};
+    for (const double x : {1.0, 2.0, 3.0}) figure.scatter("", data({x}), data({0.5}));
+    RecordingCanvas canvas;
+    const FigureLayout layout = lay_out(figure, {}, canvas, kStage);
+    paint(figure, {}, layout, canvas);
+    CHECK(layout.x_ticks.empty());
+    CHECK_FALSE(canvas.find("away"));
+    for (const auto& [words, at] : {std::pair{"INT4", 1.0}, {"g32", 1.0}, {"4.50", 1.0}, {"NVFP4", 2.0}}) {
+        CAPTURE(words);
+        const auto* text = canvas.find(words);
+        REQUIRE(text);
+        CHECK((text->rect.x0 + text->rect.x1) / 2 == doctest::Approx(layout.x.to_px(at)).epsilon(0.01));
+        CHECK(text->rect.y0 > layout.plot.y1);
+        CHECK(text->rect.y1 <= kStage.y1);
+    }
+    CHECK(canvas.find("INT4")->rect.y1 <= canvas.find("g32")->rect.y0 + 2);
+    CHECK(canvas.find("4.50")->rect.y1 <= canvas.find("bits")->rect.y0 + 2);
+    CHECK(canvas.find("INT4")->color == Color{Role::block, Tone::ink});
+    CHECK(canvas.find("g32")->color == Color{Role::block, Tone::ink});
+    CHECK(canvas.find("4.50")->color == Color{Role::muted});
+}
+
 TEST_CASE("curves carry their second cue: dash and width, legend in ink") {
     RecordingCanvas canvas;
     paint(loss(), {}, canvas, kStage);

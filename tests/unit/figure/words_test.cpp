@@ -86,6 +86,13 @@ TEST_CASE("notes that label an axis are one sentence") {
     CHECK(says(f, "Note at x = 2, y = 3: a finding."));
 }
 
+TEST_CASE("an axis with names is told by them") {
+    Figure figure{.id = "schemes", .x = {.label = "bits"}, .y = {.label = "nats"}};
+    figure.x.names = {{.at = 1, .words = "INT4\n4.50"}, {.at = 2, .words = "NVFP4"}};
+    figure.scatter("marks", data({1, 2}), data({3, 4}));
+    CHECK(says(figure, "The x axis, bits, has INT4 4.50; NVFP4. The y axis, nats, runs from 2.95 to 4.05."));
+}
+
 TEST_CASE("the table is the first rows of the CSV, in 4 digits") {
     Figure f{.id = "t"};
     f.line("a, \"b\"", data({1, 2, 3}), data({1.0 / 3, -2, std::nan("")}));

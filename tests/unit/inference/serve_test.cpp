@@ -211,7 +211,9 @@ TEST_CASE("an engine is the model: in FP32, in a format, and token by token with
 
 TEST_CASE("a cache of scale 1 loses K that is too large, a calibrated one does not notice its factor") {
     const auto model = shipped_model();
-    const auto cost = [&](const char* id, float factor = 1) { return CacheMeter(model).cost(scheme(id), factor); };
+    const auto cost = [&](const char* id, float factor = 1) {
+        return CacheMeter(model).cost(scheme(id), factor);
+    };
     const CacheCost tensor = cost("tensor");
     CHECK(tensor.divergence == cost("tensor", 256).divergence);
     CHECK(cost("head").divergence == cost("head", 0.0625F).divergence);
@@ -227,6 +229,9 @@ TEST_CASE("a cache of scale 1 loses K that is too large, a calibrated one does n
     const CacheCost four = cost("nvfp4");
     CHECK(four.k_divergence > four.v_divergence);
     CHECK(four.divergence > four.k_divergence);
+    double saturated_pct = 0;  // one pass instead of three
+    CHECK(CacheMeter(model).divergence(scheme("one"), 256, &saturated_pct) == large.divergence);
+    CHECK(saturated_pct == large.saturated_pct_k);
     CHECK_THROWS_AS(cost("one", 0), Error);
 }
 
