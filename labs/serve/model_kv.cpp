@@ -17,26 +17,26 @@ double Kv::first_saturated() const {
                                         : factors[static_cast<std::size_t>(first - saturated_pct.begin())];
 }
 
+// A power of two changes no bit of what scales follow: it is measured once.
+KvMaker::Key KvMaker::key(const CacheScheme& scheme, double factor) {
+    const bool power = std::exp2(std::round(std::log2(factor))) == factor;
+    return {std::string(scheme.id), power && scheme.scales != CacheScales::one ? 1 : factor};
+}
+
 const CacheCost& KvMaker::cost(const CacheScheme& scheme, double factor) {
-    const auto [place, added] = costs_.try_emplace({std::string(scheme.id), factor});
-    if (added) {
-        try {
-            place->second = meter_->cost(scheme, static_cast<float>(factor));
-        } catch (...) {
-            costs_.erase(place);
-            throw;
-        }
-        points_[place->first] = {place->second.divergence, place->second.saturated_pct_k};
-    }
-    return place->second;
+    const Key of = key(scheme, factor);
+    if (const auto known = costs_.find(of); known != costs_.end()) return known->second;
+    const CacheCost& out = costs_[of] = meter_->cost(scheme, static_cast<float>(of.second));
+    points_[of] = {out.divergence, out.saturated_pct_k};
+    return out;
 }
 
 const KvMaker::Point& KvMaker::point(const CacheScheme& scheme, double factor) {
-    const std::pair key{std::string(scheme.id), factor};
-    if (const auto known = points_.find(key); known != points_.end()) return known->second;
+    const Key of = key(scheme, factor);
+    if (const auto known = points_.find(of); known != points_.end()) return known->second;
     Point out;
-    out.divergence = meter_->divergence(scheme, static_cast<float>(factor), &out.saturated_pct);
-    return points_[key] = out;
+    out.divergence = meter_->divergence(scheme, static_cast<float>(of.second), &out.saturated_pct);
+    return points_[of] = out;
 }
 
 Kv KvMaker::operator()(const KvSpec& spec, const table::Told<Kv>& told) {
@@ -48,15 +48,16 @@ Kv KvMaker::operator()(const KvSpec& spec, const table::Told<Kv>& told) {
     Kv out;
     out.spec = spec, out.data = meter_->model().data().name;
     const std::span<const CacheScheme> all = cache_schemes();
-    constexpr std::size_t kSteps = 2, kFactors = kMostFactor - kLeastFactor + 1;
+    constexpr std::size_t kFactors = kMostFactor - kLeastFactor + 1;
     std::size_t done = 0;
     const auto tell = [&] {
-        told.share(++done, all.size() + kSteps * kFactors);
+        told.share(++done, all.size() - 1 + kFactors);
         told.so_far(out);
     };
     const auto add_row = [&](const CacheScheme& scheme) {
         if (scheme.id == "bf16" || out.row(scheme.id)) return;
         out.rows.push_back({&scheme, cost(scheme, spec.k_factor)});
+        out.rows.back().cost.largest_k = meter_->largest_k() * spec.k_factor;
         std::ranges::sort(out.rows, {}, [](const KvRow& row) { return row.scheme; });
         tell();
     };

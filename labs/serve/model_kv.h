@@ -47,13 +47,15 @@ class KvMaker {
     struct Point {
         double divergence = 0, saturated_pct = 0;
     };
+    using Key = std::pair<std::string, double>;  // scheme, factor
+    static Key key(const CacheScheme& scheme, double factor);
     const CacheCost& cost(const CacheScheme& scheme, double factor);
     const Point& point(const CacheScheme& scheme, double factor);
 
     NetworkSpec of_;
     std::shared_ptr<CacheMeter> meter_;
-    std::map<std::pair<std::string, double>, CacheCost> costs_;
-    std::map<std::pair<std::string, double>, Point> points_;
+    std::map<Key, CacheCost> costs_;
+    std::map<Key, Point> points_;
 };
 
 // model_kv_figures.cpp

@@ -38,9 +38,10 @@ double CacheMeter::divergence(const CacheScheme& scheme, float k_factor, double*
     return divergence(scheme, k_factor, true, true, saturated_pct_k);
 }
 
+double CacheMeter::largest_k() const { return largest(amaxes_.k); }
+
 CacheCost CacheMeter::cost(const CacheScheme& scheme, float k_factor) {
-    CacheCost out{.largest_k = largest(amaxes_.k) * static_cast<double>(k_factor),
-                  .largest_v = largest(amaxes_.v)};
+    CacheCost out{.largest_k = largest_k() * static_cast<double>(k_factor), .largest_v = largest(amaxes_.v)};
     out.divergence = divergence(scheme, k_factor, true, true, &out.saturated_pct_k);
     out.k_divergence = divergence(scheme, k_factor, true, false, nullptr);
     out.v_divergence = divergence(scheme, k_factor, false, true, nullptr);

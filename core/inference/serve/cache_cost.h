@@ -22,6 +22,7 @@ class CacheMeter {
     CacheCost cost(const CacheScheme& scheme, float k_factor = 1);
     // CacheCost::divergence, and if given its saturated_pct_k, from one pass instead of three.
     double divergence(const CacheScheme& scheme, float k_factor, double* saturated_pct_k = nullptr);
+    double largest_k() const;  // of the calibration, without a factor
     const TokenModel& model() const { return *model_; }
 
   private:

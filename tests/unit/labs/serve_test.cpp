@@ -187,6 +187,13 @@ TEST_CASE("L17: the cache of the shipped transformer, over the size of K") {
     CHECK(kv.one.back() == made("kv_divergence"));
     CHECK(kv.calibrated.back() == made("calibrated_divergence"));
     CHECK(kv_title(kv).find("31 % of it saturates") != std::string::npos);
+    CHECK(made("largest_k") == doctest::Approx(256 * 9.166).epsilon(1e-3));
+    // What follows the size of K is measured at one power of two: the others have the same bits.
+    CacheMeter meter(make_tokens({"transformer", {}}));
+    for (const char* id : {"tensor", "token-head", "nvfp4", "int8", "int4-g32"})
+        CHECK(kv.row(id)->cost.divergence == meter.divergence(find_cache_scheme(id, "test"), 256));
+    made.set({"k_factor=3", "cache=mxfp4"});
+    CHECK(made("kv_divergence") == meter.divergence(find_cache_scheme("mxfp4", "test"), 3));
     made.set({"cache=int8"});
     CHECK(made("kv_divergence") < 1e-4);
 }
