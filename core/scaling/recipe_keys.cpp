@@ -30,6 +30,15 @@ RecipeKey integer(std::string_view name, int Recipe::*member, int min, int max, 
             applies, set, [=](const Recipe& recipe) { return std::to_string(recipe.*member); }};
 }
 
+// A backend is a library with tables of its own: formats are the same where their names are.
+bool same(const FormatInfo* a, const FormatInfo* b) {
+    return a && b ? a->name == b->name : a == b;
+}
+template <class T>
+bool same(T a, T b) {
+    return a == b;
+}
+
 template <class T>
 RecipeKey choice(std::string_view name, T Recipe::*member,
                  std::vector<std::pair<std::string_view, T>> choices, Applies applies) {
@@ -43,7 +52,7 @@ RecipeKey choice(std::string_view name, T Recipe::*member,
     };
     const auto get = [=](const Recipe& recipe) {
         const auto it = std::find_if(choices.begin(), choices.end(),
-                                     [&](const auto& c) { return c.second == recipe.*member; });
+                                     [&](const auto& c) { return same(c.second, recipe.*member); });
         return it == choices.end() ? std::string() : std::string(it->first);
     };
     return {name, valid, applies, set, get};

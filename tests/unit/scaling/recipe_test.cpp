@@ -252,6 +252,18 @@ TEST_CASE("recipe_text is the shortest text that reads back to the same recipe")
     CHECK(recipe_text(parse_recipe("bf16", {.history = 8})) == "bf16");  // has no history
 }
 
+TEST_CASE("recipe_text names formats that are those of another library, as a backend's are") {
+    for (const std::string_view text :
+         {"delayed", "current:fwd=e5m2", "delayed:bwd=e4m3", "mxfp8", "bf16:m=e4m3:v=e5m2"}) {
+        Recipe recipe = parse_recipe(text);
+        FormatInfo fwd = *recipe.fwd, bwd = *recipe.bwd, m, v;
+        recipe.fwd = &fwd, recipe.bwd = &bwd;
+        if (recipe.moment_m) recipe.moment_m = &(m = *recipe.moment_m);
+        if (recipe.moment_v) recipe.moment_v = &(v = *recipe.moment_v);
+        CHECK(recipe_text(recipe) == text);
+    }
+}
+
 TEST_CASE("Transformer Engine's call for a recipe") {
     const auto code = [](std::string_view text) { return transformer_engine_code(parse_recipe(text)); };
     CHECK(code("delayed:history=1024:margin=1") ==

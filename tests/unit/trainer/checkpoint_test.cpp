@@ -151,6 +151,22 @@ TEST_CASE("metadata that this version does not know are refused and change nothi
                 ("has the seed '" + seed + "'").c_str());
 }
 
+TEST_CASE("a recipe that a GPU of an earlier version saved without its formats is not said") {
+    const Scratch scratch;
+    auto trainer = make_cpu_trainer(small("delayed"));
+    run(*trainer, 3);
+    trainer->save(scratch.path);
+    SafeTensors file = read(scratch.path / "1-delayed.safetensors");
+    for (const char* text : {"delayed:fwd=:bwd=", "delayed:history=4:fwd=:bwd=:pow2=1"}) {
+        file.metadata["recipe"] = text;
+        write_file(scratch.path / "old.safetensors", to_safetensors(file));
+        CHECK(changes_on_resume(scratch.path / "old.safetensors", small("delayed")).empty());
+        auto resumed = make_cpu_trainer(small("delayed"));
+        resumed->load(scratch.path / "old.safetensors");
+        CHECK(resumed->steps_done() == 3);
+    }
+}
+
 TEST_CASE("a resumed run says of each arm what is another than before") {
     const Scratch scratch;
     auto trainer = make_cpu_trainer(small("bf16,current"));
