@@ -31,9 +31,7 @@ RecipeKey integer(std::string_view name, int Recipe::*member, int min, int max, 
 }
 
 // A backend is a library with tables of its own: formats are the same where their names are.
-bool same(const FormatInfo* a, const FormatInfo* b) {
-    return a && b ? a->name == b->name : a == b;
-}
+bool same(const FormatInfo* a, const FormatInfo* b) { return a && b ? a->name == b->name : a == b; }
 template <class T>
 bool same(T a, T b) {
     return a == b;
