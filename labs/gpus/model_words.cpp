@@ -47,7 +47,7 @@ std::string scaling_title(const Params& params, const Times& times, const Record
     const std::vector<MeasuredPoint> points = measured_points(params, recorded);
     const auto last = std::ranges::max_element(points, {}, &MeasuredPoint::gpus);
     if (last != points.end())
-        return fmt::format("Measured: {:.0f} % of ideal on {} GPUs, simulated beyond", last->efficiency_pct,
+        return fmt::format("Measured: {:.0f} % on {} GPUs, simulated beyond", last->efficiency_pct,
                            group_thousands(last->gpus));
     return fmt::format("Simulated: {:.0f} % of ideal on {} GPUs", times.efficiency_most_pct,
                        group_thousands(kMostGpus));
