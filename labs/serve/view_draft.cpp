@@ -78,8 +78,7 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
     std::vector<ui::EndWords> ends;
     for (const DraftCurve& curve : drafts.curves) {
         const double last = curve.run.speedup(curve.run.longest(), lab->params.price().of(curve.bits));
-        ends.push_back(
-            {plot.to_px(kLongestDraft, last).y, {}, std::string(curve.format->label), {Role::muted}});
+        ends.push_back({plot.to_px(kLongestDraft, last).y, {}, label_of(curve.format->id), {Role::muted}});
     }
     ends.push_back({plot.to_px(1, 1).y, {}, "target alone", {Role::muted}});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),

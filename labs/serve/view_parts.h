@@ -28,8 +28,8 @@ class RolloutStage {
     static void draw_rows(ui::Context& context, ServeLab& lab);
 
   private:
-    void draw_ess(ui::Context& context, ServeLab& lab, Rect area);
-    void draw_ratios(ui::Context& context, ServeLab& lab, Rect area);
+    void draw_ess(ui::Context& context, ServeLab& lab, Rect area, float top);
+    void draw_ratios(ui::Context& context, ServeLab& lab, Rect area, float top);
     static void draw_table(ui::Context& context, ServeLab& lab, Rect area);
 
     ui::PlotState ess_, ratios_;

@@ -95,9 +95,9 @@ void QatStage::draw_table(Context& c, ServeLab& lab, Rect area) {
     trained(qat.teacher, "trained on the teacher", with_teacher);
     ui::hline(c, area.x0, area.x1, y, {Role::line});
     ui::note(c,
-             "Weights and inputs are cast in the forward pass. Lines: medians of three trainings with other "
+             "Weights and inputs are cast in the forward pass. Lines: medians of five trainings with other "
              "batches; "
-             "band: all three.",
+             "band: all five.",
              {area.x0, y + c.px(5), area.x1, area.y1 + c.px(8)});
 }
 

@@ -31,17 +31,21 @@ void RolloutStage::draw(Context& c, ServeLab& lab, Rect area) {
     const float split = area.y1 - c.px(28 + 30 * std::max(rows, 1.0F) + 26);
     const WideLeft parts = wide_left(c, "serve.rollout", {area.x0, area.y0, area.x1, split - c.px(14)},
                                      {"Sample size", "Ratios"}, half_);
-    if (parts.shows_left) draw_ess(c, lab, parts.left);
-    if (parts.shows_right) draw_ratios(c, lab, parts.right);
+    // Both plots begin at one height.
+    const std::string title = ess_title(*lab->rollouts, lab->params.tokens, lab->params.truncate);
+    const float lines = static_cast<float>(ui::wrap_lines(c, title, kBold15, parts.left.width()).size());
+    const float top = parts.left.y0 + c.px(ui::line_height(15)) * lines + c.px(6);
+    if (parts.shows_left) draw_ess(c, lab, parts.left, top);
+    if (parts.shows_right) draw_ratios(c, lab, parts.right, top);
     draw_table(c, lab, {area.x0, split, area.x1, area.y1});
 }
 
 // A press or an arrow key sets the length of the answers.
-void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
+void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area, float top) {
     const Rollouts& rollouts = *lab->rollouts;
     Figure figure = ess_figure(rollouts, lab->params.tokens, lab->params.truncate);
     ui::region(c, "ess", area);
-    const float heading = ui::heading(c, figure.title, area);
+    ui::heading(c, figure.title, area);
     figure.title.clear();
     if (rollouts.lines.empty()) return;
     // Room for the names at the ends of the lines.
@@ -50,7 +54,7 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
         names = std::max(names, ui::text_width(c, name_of(line.engine), kSans13));
     names += c.px(8 + 24 + 6 + 2);
     const ui::PlotResult plot =
-        ui::plot(c, "serve.ess", figure, ess_, {area.x0, heading + c.px(6), area.x1 - names, area.y1},
+        ui::plot(c, "serve.ess", figure, ess_, {area.x0, top, area.x1 - names, area.y1},
                  {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.tokens", plot.area, 2);
     const auto choose = [&](double tokens) {
@@ -78,18 +82,18 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area) {
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
 }
 
-void RolloutStage::draw_ratios(Context& c, ServeLab& lab, Rect area) {
+void RolloutStage::draw_ratios(Context& c, ServeLab& lab, Rect area, float top) {
     Figure figure = ratios_figure(*lab->rollouts);
     ui::region(c, "ratios", area);
-    const float heading = ui::heading(c, figure.title, area);
+    ui::heading(c, figure.title, area);
     figure.title.clear();
     if (lab->rollouts->lines.empty()) return;
     figure.x.visible = false;
-    const ui::PlotResult plot = ui::plot(c, "serve.ratios", figure, ratios_,
-                                         {area.x0, heading + c.px(6), area.x1, area.y1 - c.px(44)},
-                                         {.interactive = false, .y_tick_width = 40, .title_height = 0});
+    const ui::PlotResult plot =
+        ui::plot(c, "serve.ratios", figure, ratios_, {area.x0, top, area.x1, area.y1 - c.px(44)},
+                 {.interactive = false, .y_tick_width = 40, .title_height = 0});
     constexpr std::array<std::pair<double, std::string_view>, 5> kTicks = {
-        {{-3, "1/8"}, {-1, "1/2"}, {0, "1"}, {1, "2"}, {3, "8"}}};
+        {{-4, "1/16"}, {-1, "1/2"}, {0, "1"}, {1, "2"}, {4, "16"}}};
     ui::axis_below(c, plot, "", kTicks, area.x0);
     ui::text_mid(c, {plot.area.x1, plot.area.y1 + c.px(34)}, "p trainer / p rollout", {Role::muted}, kSans13,
                  Anchor::right);

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/base/units.h"
-#include "labs/serve/parts/model_draft.h"
+#include "labs/serve/model.h"
 
 namespace fp8lab::serve {
 namespace {
@@ -65,8 +65,8 @@ std::string speedup_title(const Drafts& drafts, const DraftPrice& price) {
     const std::size_t best = chosen->run.best_length(cost);
     const double speedup = chosen->run.speedup(best, cost);
     const std::string worth = speedup > 1 ? fmt::format("worth {:.2f}×", speedup) : "never pays";
-    return fmt::format("An {} draft is right {:.0f} % of the time and {}; 7× needs {}", chosen->format->label,
-                       100 * chosen->run.alpha, worth, needed_for_seven(cost));
+    return fmt::format("An {} draft is right {:.0f} % of the time and {}; 7× needs {}",
+                       label_of(chosen->format->id), 100 * chosen->run.alpha, worth, needed_for_seven(cost));
 }
 
 std::string acceptance_title(const Drafts& drafts) {
@@ -99,7 +99,7 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
         for (std::size_t g = 1; g <= curve.run.longest(); ++g) y.push_back(curve.run.speedup(g, cost));
         const std::size_t best = curve.run.best_length(cost);
         least = std::min(least, *std::ranges::min_element(y)), most = std::max(most, y[best - 1]);
-        const std::string name(curve.format->label);
+        const std::string name(label_of(curve.format->id));
         figure.words.push_back(fmt::format(
             "{}: at most {:.2f} times as fast, with {} tokens; {:.2f} times with {}; one token costs "
             "{} passes of the target.",
@@ -132,9 +132,8 @@ Figure acceptance_figure(const Drafts& drafts) {
         const double accepted = 100 * chosen->run.by_position[k], at = static_cast<double>(k + 1);
         figure.words.push_back(fmt::format("Position {}: {} %, of {} drafts that came there.", k + 1,
                                            screen_number(accepted, 3), chosen->run.reached[k]));
-        figure.bars(k == 0 ? std::string(chosen->format->label) : "",
-                    data({at - kHalfWidth, at + kHalfWidth}), data({accepted}),
-                    {.color = {chosen->format->role, Tone::fill}, .in_legend = false});
+        figure.bars(k == 0 ? label_of(chosen->format->id) : "", data({at - kHalfWidth, at + kHalfWidth}),
+                    data({accepted}), {.color = {chosen->format->role, Tone::fill}, .in_legend = false});
     }
     return figure;
 }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "labs/serve/model.h"
+
 namespace fp8lab::serve {
 namespace {
 
@@ -38,7 +40,7 @@ double mean(const std::vector<Rollout>& draws, const auto& value) {
 }  // namespace
 
 std::string name_of(const RolloutEngine& engine) {
-    const std::string format(find_low_format(engine.format, "rollout").label);
+    const std::string format = label_of(engine.format);
     if (!engine.fp8_cache) return format;
     return engine.format == "bf16" ? "FP8 cache" : format + ", FP8 cache";
 }

@@ -13,7 +13,7 @@ namespace fp8lab::serve {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-constexpr double kWidest = 3, kBin = 0.125;  // of the histogram, in binades
+constexpr double kWidest = 4, kBin = 0.125;  // of the histogram, in binades
 constexpr double kLeastShare_pct = 0.002;    // less than one token of all draws
 
 Style look_of(const RolloutEngine& engine, bool chosen) {
@@ -76,7 +76,7 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     }
     figure.band("", data(answer_lengths(chosen->longest())), data(least), data(most),
                 {.color = {look_of(chosen->engine, true).color.role, Tone::tint}, .in_legend = false});
-    double lowest = least.back();
+    double lowest = *std::ranges::min_element(least);
     for (std::size_t i = rollouts.lines.size(); i-- > 0;) {
         const RolloutLine& line = rollouts.lines[i];
         std::vector<double> y;
@@ -129,7 +129,7 @@ Figure ratios_figure(const Rollouts& rollouts) {
     for (double& share : shares) share *= 100 / tokens;
     figure.words = {
         figure.title + ".",
-        fmt::format("Mean of |log ratio| {}, KL {} nats a token; {} of {} tokens are outside 1/8 to 8.",
+        fmt::format("Mean of |log ratio| {}, KL {} nats a token; {} of {} tokens are outside 1/16 to 16.",
                     screen_number(chosen->mean_abs_d(), 3), screen_number(chosen->kl(), 3), outside, tokens)};
     figure.add(name_of(chosen->engine),
                BarSeries{data(std::move(edges)), data(std::move(shares)), kLeastShare_pct},
