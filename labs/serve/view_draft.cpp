@@ -83,13 +83,6 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
     ends.push_back({plot.to_px(1, 1).y, {}, "target alone", {Role::muted}});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
                   {area.x0, plot.area.y0, area.x1, plot.area.y1});
-    const DraftCurve& chosen = *drafts.chosen();
-    const double cost = lab->params.price().of(chosen.bits);
-    const std::size_t best = chosen.run.best_length(cost);
-    const Point dot = plot.to_px(static_cast<double>(best), chosen.run.speedup(best, cost));
-    ui::text_mid(c, {dot.x, dot.y - c.px(16)}, fmt::format("{:.2f}×", chosen.run.speedup(best, cost)),
-                 {chosen.format->role == Role::truth ? Role::text : chosen.format->role, Tone::ink},
-                 kMonoBold13, Anchor::center);
 }
 
 void DraftStage::draw_acceptance(Context& c, ServeLab& lab, Rect area, float top) {

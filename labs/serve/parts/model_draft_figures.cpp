@@ -114,6 +114,15 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
                         .marker = Marker::disc,
                         .marker_size = i == 0 ? 5.0F : 3.5F,
                         .in_legend = false});
+        if (i == 0)
+            figure.add("",
+                       TextMark{.x = static_cast<double>(best),
+                                .y = y[best - 1],
+                                .text = fmt::format("{:.2f}×", y[best - 1]),
+                                .anchor = Anchor::center,
+                                .strong = true,
+                                .dy = -16},
+                       {.color = {curve.format->role}});
     }
     figure.y.range = Range{std::max(0.0, least - 0.15), most * 1.08};
     return figure;

@@ -9,6 +9,7 @@
 #include "core/inference/lowering.h"
 #include "core/threads/ask.h"
 #include "core/trainer/cpu_trainer.h"
+#include "labs/serve/model.h"
 #include "labs/serve/parts/model_draft.h"
 #include "labs/serve/parts/model_qat.h"
 #include "labs/serve/parts/model_rollout.h"
@@ -227,4 +228,52 @@ TEST_CASE(
         CHECK(small_rate.labels.median().back() < 0.8 * small_rate.nearest);
         CHECK(train_back_title(small_rate, false).starts_with("Training on labels ends 1."));
     }
+}
+
+TEST_CASE("the parts of L17 as the lab has them: numbers of the shown one, Step, and cut weights") {
+    ServeLab lab;
+    const auto set = [&](std::initializer_list<std::string> assignments) {
+        for (const std::string& assignment : assignments) set_field(lab.fields(), assignment);
+        lab.update();
+    };
+    const auto value = [&](std::string_view name) {
+        const auto metrics = lab.metrics();
+        const auto it = std::ranges::find(metrics, name, &Metric::name);
+        REQUIRE_MESSAGE(it != metrics.end(), name);
+        return it->value;
+    };
+    set({"others=off", "model=own", "path=" FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors",
+         "experiment=draft"});
+    const DraftRun& run = lab->drafts->chosen()->run;
+    const double cost = lab->drafts->chosen()->bits / 16;
+    CHECK(value("draft_cost") == cost);
+    CHECK(value("speedup") == run.speedup(4, cost));
+    CHECK(value("expected_g") ==
+          doctest::Approx(1 + run.accepted[0] + run.accepted[1] + run.accepted[2] + run.accepted[3]));
+    CHECK(value("best_speedup") == run.speedup(run.best_length(cost), cost));
+    CHECK(value("alpha_8") == run.by_position[7]);
+    CHECK(std::isnan(value("ess_pct")));
+    const std::string before = lab->round->context;
+    lab.act("round");
+    CHECK(lab->params.round == 2);
+    CHECK(lab->round->context != before);
+    CHECK_THROWS_AS(lab.act("no such action"), Error);
+
+    set({"experiment=rollout", "answers=16", "rollout=nvfp4", "truncate=2"});
+    CHECK(std::isnan(value("speedup")));
+    const RolloutLine& line = *lab->rollouts->chosen();
+    CHECK(value("ess_pct") == line.median_ess_pct(kMostTokens, kNoLimit));
+    CHECK(value("ess_truncated_pct") == line.median_ess_pct(kMostTokens, 2));
+    CHECK(value("ess_least_pct") <= value("ess_pct"));
+    CHECK(value("ess_pct") <= value("ess_most_pct"));
+    const double all = value("ess_pct");
+    set({"tokens=4"});
+    CHECK(value("ess_pct") > all);
+
+    set({"experiment=qat", "scheme=mxfp4", "steps=20"});
+    CHECK(value("qat_divergence") == value("qat_labels"));
+    set({"teacher=teacher"});
+    CHECK(value("qat_divergence") == value("qat_teacher"));
+    CHECK(value("qat_nearest") == lab->qat->nearest);
+    CHECK(value("qat_gptq") == lab->qat->gptq);
 }
