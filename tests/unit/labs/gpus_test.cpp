@@ -564,4 +564,13 @@ TEST_CASE("L15: the lesson's numbers are the lab's") {
     says(many("efficiency_pct"), "93"), says(most("efficiency_pct"), "91"), says(few("efficiency_pct"), "55");
     says(few("efficiency_16384_pct"), "52"), says(few("network_share_pct"), "79");
     says(many("paper.70b.bf16.8.memory_gb"), "149");
+    const auto recorded_pct = [](int gpus, int rows) {
+        const auto found = std::ranges::find_if(recorded()->ddp, [&](const RecordedDdp& ddp) {
+            return ddp.median_ms && ddp.gpus == gpus && ddp.rows == rows && ddp.gather == "e4m3";
+        });
+        REQUIRE(found != recorded()->ddp.end());
+        return 100 * found->one_gpu_ms / *found->median_ms;
+    };
+    says(recorded_pct(2, 8192), "101"), says(recorded_pct(4, 8192), "104");
+    says(recorded_pct(2, 1024), "93"), says(recorded_pct(4, 1024), "97");
 }
