@@ -152,6 +152,12 @@ double rank_bytes(const TrainSpec& spec, const ModelPlan& plan, const Recipe& re
     return bytes;
 }
 
+// A network of its own for each arm, with a gradient for each weight, and its forward pass.
+double teacher_bytes(const TrainSpec& spec, double trained) {
+    if (spec.teacher.empty()) return 0;
+    return kFloat * (2 * parameter_elements(spec) + held_by(spec, trained, 0).forward);
+}
+
 // Rows of a batch: samples, or tokens.
 double rows_of(const TrainSpec& spec, double batch) {
     return batch * (spec.model == "mlp" ? 1 : spec.sizes.at("context"));
@@ -175,7 +181,7 @@ double cpu_training_bytes(const TrainSpec& spec) {
         bytes += kFloat * spec.batch * (spec.layers.front() + spec.layers.back());
     for (const Recipe& recipe : spec.arms)
         bytes +=
-            state_bytes(spec) + kFloat * (held.forward + held.backward) +
+            state_bytes(spec) + teacher_bytes(spec, trained) + kFloat * (held.forward + held.backward) +
             ranks * (cast_bytes(spec, plan, held, recipe) + accumulation_bytes(spec, plan, held, recipe)) +
             rank_bytes(spec, plan, recipe);
     return bytes;

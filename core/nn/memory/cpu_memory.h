@@ -8,7 +8,7 @@
 
 namespace fp8lab {
 
-// Bytes of all arms and the batch: parameters, gradients, moments, activations, casts. The data of files and the
+// Bytes of all arms and the batch: parameters, gradients, moments, activations, casts, teachers. The data of files and the
 // series that grow with the steps are not counted.
 double cpu_training_bytes(const TrainSpec& spec);
 

@@ -9,6 +9,7 @@
 #include "core/nn/blas.h"
 #include "core/trainer/cpu_trainer.h"
 #include "tests/sanitized.h"
+#include "tests/scratch.h"
 
 using namespace fp8lab;
 
@@ -89,6 +90,29 @@ TEST_CASE("the plan of a training on the CPU is what its trainer holds, within a
                                   transformer("nvfp4-te,delayed", 16), transformer("bf16", 24, 1)}) {
         const std::string what = command_line(spec);
         CAPTURE(what);
+        const double before = allocated();
+        const auto trainer = make_cpu_trainer(spec);
+        trainer->step(2);
+        const double held = allocated() - before, planned = cpu_training_bytes(spec);
+        CAPTURE(held);
+        CAPTURE(planned);
+        CHECK(planned > 0.95 * held);
+        CHECK(planned < 1.1 * held);
+    }
+}
+
+TEST_CASE("a teacher is in the plan of a training: its weights, and its forward pass") {
+    if (kSanitized) {
+        MESSAGE("skipped: a sanitizer's allocator does not say what is held");
+        return;
+    }
+    { BlasUse warm; }
+    for (TrainSpec spec : {mlp("bf16,nvfp4"), transformer("bf16", 16)}) {
+        const Scratch folder;
+        TrainSpec taught = spec;
+        taught.arms = {parse_recipe("fp32")};
+        make_cpu_trainer(taught)->save(folder.path);
+        spec.teacher = (folder.path / "1-fp32.safetensors").string();
         const double before = allocated();
         const auto trainer = make_cpu_trainer(spec);
         trainer->step(2);
