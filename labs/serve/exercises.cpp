@@ -99,7 +99,8 @@ Verdict scale_one(const Trail& trail, const Prediction*) {
                          {now.text("k_factor")},
                          trail.visited(as_now) && now.text("cache") != "one"},
                         {"at most twice the divergence of calibrated scales", nats(divergence),
-                         now.text("experiment") == "kv" && divergence <= kTwice * calibrated}}},
+                         now.text("experiment") == "kv" && now.text("model") == "transformer" &&
+                             divergence <= kTwice * calibrated}}},
         static_cast<double>(place));
 }
 

@@ -162,7 +162,7 @@ bool Serve::stale() const {
     if (params.experiment == "rollout") return rollouts.is_old();
     if (params.experiment == "qat") return qat.is_old();
     if (params.experiment == "kv") return kv.is_old();
-    return chosen.is_old() || stems.is_old();
+    return chosen.is_old() || stems.is_old() || gains.is_old() || amax.is_old();
 }
 
 LabEntry entry() { return entry_of<ServeLab>(Serve::kInfo); }

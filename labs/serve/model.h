@@ -96,8 +96,8 @@ struct Serve {
     std::vector<table::MetricRow> methods_metrics() const;
     std::vector<Figure> kv_figures() const { return {kv_figure(*kv)}; }
     std::vector<table::MetricRow> kv_metrics() const;
-    bool has_kv() const { return kv->own() != nullptr; }
-    bool has_chosen() const { return !chosen->layers.empty(); }
+    bool has_kv() const { return kv->own() != nullptr && kv->spec == params.kv(); }
+    bool has_chosen() const { return !chosen->layers.empty() && chosen->spec == params.chosen(); }
     // model_parts.cpp
     std::vector<Figure> draft_figures() const;
     std::vector<table::MetricRow> draft_metrics() const;

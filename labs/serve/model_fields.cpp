@@ -139,7 +139,8 @@ std::vector<Row> draft_rows(Params& p) {
          .shown = p.cost == "own"},
         {choice({.name = "target",
                  .label = "Target",
-                 .help = "The bits of the weights that the target reads.",
+                 .help = "The bits of the weights that the target reads, for the price. Acceptance is that "
+                         "of a target in FP32.",
                  .more = true},
                 &p.target, {{"bf16", "BF16"}, {"e4m3", "E4M3"}}),
          "draft"},

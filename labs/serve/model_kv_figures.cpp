@@ -23,10 +23,12 @@ std::string kv_title(const Kv& kv) {
     const std::string k =
         kv.spec.k_factor == 1 ? "With K as it is" : "With K " + factor_text(kv.spec.k_factor);
     if (one->cost.saturated_pct_k > 0)
-        return fmt::format("{}, {} % of it saturates: scale 1 costs {} times what calibrated scales do", k,
-                           screen_number(one->cost.saturated_pct_k, 2), times_text(ratio));
-    return fmt::format("{}, nothing saturates: scale 1 costs {} times what calibrated scales do", k,
-                       times_text(ratio));
+        return fmt::format(
+            "{}, {} % of it saturates with scale 1, which costs {} times what a scale per tensor does", k,
+            screen_number(one->cost.saturated_pct_k, 2), times_text(ratio));
+    return fmt::format(
+        "{}, nothing saturates: scale 1 costs {} times what a calibrated scale per tensor does", k,
+        times_text(ratio));
 }
 
 Role role_of(const CacheScheme& scheme) {
@@ -45,7 +47,7 @@ std::string caches_title(const Kv& kv) {
 Figure kv_figure(const Kv& kv) {
     Figure figure{.id = "kv_scale",
                   .title = kv_title(kv),
-                  .x = {.label = "K ×", .scale = Scale::log2, .range = Range{0x1p-8, 0x1p8}},
+                  .x = {.label = "K ×", .scale = Scale::log2, .range = Range{0x1p-8 / 1.2, 0x1p8 * 1.2}},
                   .y = {.label = "divergence from FP32, nats", .scale = Scale::log10}};
     if (kv.factors.empty()) return figure;
     double least = kv.one.front(), most = least;
@@ -56,7 +58,7 @@ Figure kv_figure(const Kv& kv) {
     figure.y.range = Range{least / 2, most * 2};
     // From where on K saturates.
     if (const double from = kv.first_saturated(); from > 0)
-        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8, {.color = {Role::sat}});
+        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8 * 1.2, {.color = {Role::sat}});
     figure.vline("", kv.spec.k_factor, kHairline);
     figure.line("E4M3, scale 1", data(kv.factors), data(kv.one),
                 {.color = {Role::e4m3}, .width = 3, .marker = Marker::disc, .marker_size = 3});

@@ -81,6 +81,9 @@ Evaluator::Plan Evaluator::plan(const CommonSpec& common, const Asked& asked) {
         options.rows = static_cast<std::size_t>(common.rows);
     Plan out{uniform_mix(network.layers.size(), *asked.scheme, common.both), options, {}};
     check_effect(options, out.mix);
+    // Every method's errors of outputs are those on the same rows, also of one that is not calibrated.
+    if (common.rows < kAllRows) options.rows = static_cast<std::size_t>(common.rows);
+    out.options = options;
     out.key = fmt::format("{} {} {} {} {} {}", asked.scheme->id, to_string(asked.method), common.both,
                           options.rows, options.damp, options.amax_factor);
     return out;

@@ -176,7 +176,10 @@ std::string methods_title(const Stems& stems) {
     if (!nearest.known()) return "";
     std::string title = fmt::format("{} 4-bit schemes differ by a factor of {}", count_words(count),
                                     times_text(nearest.hi / nearest.lo));
-    if (gains.known())
+    if (gains.known() && gains.lo < 1)
+        title += fmt::format("; GPTQ brings them from {} times further to {} times closer",
+                             times_text(1 / gains.lo), times_text(gains.hi));
+    else if (gains.known())
         title +=
             fmt::format("; GPTQ moves each of them by {} to {}", times_text(gains.lo), times_text(gains.hi));
     return title;
@@ -199,7 +202,7 @@ std::string layers_title(const Chosen& c) {
     if (w_down && out_down) return name + " lowers the error of every weight matrix and of every output";
     if (w_up && out_up) return name + " raises the error of every weight matrix and of every output";
     const auto count = [&](auto test) { return std::ranges::count_if(c.layers, test); };
-    return fmt::format("{} lowers the error of {} of {} weight matrices, and of {} outputs", name,
+    return fmt::format("{} lowers the error of {} of {} weight matrices, and of {} of the outputs", name,
                        count([](const LayerErrors& l) { return l.w < l.w_nearest; }), c.layers.size(),
                        count([](const LayerErrors& l) { return l.out < l.out_nearest; }));
 }
@@ -209,6 +212,9 @@ std::string gains_title(const Gains& gains) {
     const double weights = gains.rows[0].factor(), both = gains.rows[1].factor();
     const std::string name = label_of(gains.spec.scheme);
     if (!(weights > 0) || !(both > 0)) return name + " inputs, beside weights alone";
+    if (both < 1 && weights > 1)
+        return fmt::format("With {} inputs GPTQ ends {} times further, with weights alone {} times closer",
+                           name, times_text(1 / both), times_text(weights));
     if (both < 0.75 * weights)
         return fmt::format("With {} inputs GPTQ’s gain falls from {} to {}: it repairs weights, not inputs",
                            name, times_text(weights), times_text(both));
@@ -227,9 +233,9 @@ std::string amax_title(const AmaxSweep& sweep) {
     const double wide = at(4096) / at(1);
     if (std::isnan(wide)) return "";
     constexpr double kNothing = 0.05;
-    return fmt::format("Half the amax costs NVFP4 {} times as much, 4 096 times the amax {}",
+    return fmt::format("An amax half as large makes NVFP4 {} times worse, one 4 096 times as large {}",
                        times_text(at(0.5) / at(1)),
-                       std::fabs(wide - 1) < kNothing ? "nothing" : times_text(wide) + " times");
+                       std::fabs(wide - 1) < kNothing ? "changes nothing" : times_text(wide) + " times");
 }
 
 Figure methods_figure(const Stems& stems, const Chosen& chosen) {

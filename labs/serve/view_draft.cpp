@@ -171,10 +171,10 @@ void DraftStage::draw_rows(Context& c, ServeLab& lab) {
         y = ui::row(c, {words, std::move(value)}, {top.x0, y, top.x1, y}, c.px(28));
     };
     row("first token accepted", fmt::format("{:.1f} %", 100 * run.alpha));
-    row("tokens a verification", fmt::format("{:.2f}", run.expected(length)));
+    row("tokens per verification", fmt::format("{:.2f}", run.expected(length)));
     row("best", fmt::format("{:.2f}× with {}", run.speedup(best, cost), best));
     row("a draft token costs", screen_number(cost, 3) + " passes");
-    row("it pays below", screen_number(run.break_even(length), 3) + " passes");
+    row("pays below", screen_number(run.break_even(length), 3) + " passes");
     ui::advance(top);
     const double target = lab->params.target == "bf16" ? 16 : 8;
     ui::wrapped(

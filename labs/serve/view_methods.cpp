@@ -74,7 +74,9 @@ void ServeView::draw_methods(Context& c, Rect area) {
     const bool moved = !lab_->amax->factors.empty();
     const auto rows = static_cast<float>(std::min(lab_->chosen->layers.size(), kMostRows));
     const float height = area.height() / c.scale, layers = kHeads + kRow * rows + kNote;
-    const bool gains = lab_->gains->rows.size() == 2 && height - layers - kGains - 2 * kGap >= kLeastFigure;
+    // The rows are those of the amax as it is.
+    const bool gains =
+        !moved && lab_->gains->rows.size() == 2 && height - layers - kGains - 2 * kGap >= kLeastFigure;
     const bool low = height - layers - kGap < kLeastFigure;
     const float table = low ? kHeads + kLowRow * rows : layers;
     const float below = table + (gains ? kGains + kGap : 0);

@@ -101,7 +101,7 @@ void ServeView::draw_below(Context& c, float) {
         draw_share(c, "All trainings", lab_->qat);
     }
     ui::wrapped(c,
-                "Emulated on the CPU: no time is measured. These networks have 20 000 to 220 000 weights; "
+                "Emulated on the CPU: no time is measured. These networks have 19 000 to 220 000 weights; "
                 "which method is "
                 "best need not hold for large ones.");
 }

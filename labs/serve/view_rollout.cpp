@@ -105,7 +105,7 @@ void RolloutStage::draw_table(Context& c, ServeLab& lab, Rect area) {
     ui::region(c, "engines", area);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.42F, 0.54F, 0.69F, 0.79F, 0.89F, 1.0F};
-    const std::array heads = {"|d| a token", "KL, nats", "ratio > 2", "ESS at 8", "at 28", "at 56"};
+    const std::array heads = {"|d| per token", "KL, nats", "ratio > 2", "ESS at 8", "at 28", "at 56"};
     const float head = area.y0 + c.px(12);
     ui::text_mid(c, {area.x0, head}, "engine", {Role::muted}, kSans13);
     for (std::size_t i = 0; i < heads.size(); ++i)

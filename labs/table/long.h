@@ -77,8 +77,13 @@ class Long final : public Part {
         const auto keep = [this](Numbered& told) {
             if (told.number == number_) result_ = std::move(told.result), told_ = number_;
         };
-        if (auto so_far = state_->so_far.take()) keep(*so_far);
-        if (auto taken = job_.take(); taken && *taken) keep(**taken);
+        // The end is asked for first: what was told before it must not replace it.
+        auto taken = job_.take();
+        auto so_far = state_->so_far.take();
+        if (taken && *taken)
+            keep(**taken);
+        else if (so_far)
+            keep(*so_far);
     }
 
   private:

@@ -26,7 +26,8 @@ void log_probabilities(std::span<const float> logits, double temperature, std::s
 
 void check(const Engine& engine, const RolloutSettings& settings) {
     const std::size_t context = engine.model().data().test.context;
-    if (!(settings.temperature > 0)) throw usage_error("temperature", "of a rollout is above 0");
+    if (!(settings.temperature > 0))
+        throw usage_error("temperature", "0 leaves no probabilities to compare; a rollout needs one above 0");
     if (settings.answers == 0) throw usage_error("answers", "at least 1");
     if (settings.prompt + 1 > context)
         throw usage_error("prompt",

@@ -91,7 +91,7 @@ class RoundMaker {
     std::string symbols_;
 };
 
-// What a speed-up of 7 would need at that cost: "every token right and drafts without end".
+// What a speed-up of 7 would need at that cost: "every token accepted and drafts without end".
 std::string needed_for_seven(double cost);
 
 std::string speedup_title(const Drafts& drafts, const DraftPrice& price);

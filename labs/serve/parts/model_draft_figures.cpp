@@ -51,11 +51,11 @@ std::pair<double, double> accepted_pct(const DraftRun& run) {
 
 std::string needed_for_seven(double cost) {
     constexpr double kSame = 1e-9;
-    if (std::fabs(cost - 1 / kSeven) < kSame) return "every token right and drafts without end";
+    if (std::fabs(cost - 1 / kSeven) < kSame) return "every token accepted and drafts without end";
     if (cost > 1 / kSeven) return "draft tokens for less than 1/7 of a pass";
     const double alpha = acceptance_for(kSeven, cost);
-    return std::isfinite(alpha) ? fmt::format("{:.1f} % right", 100 * alpha)
-                                : std::string("nearly every token right, over 1 000 of them");
+    return std::isfinite(alpha) ? fmt::format("{:.1f} % accepted", 100 * alpha)
+                                : std::string("nearly every token accepted, over 1 000 of them");
 }
 
 std::string speedup_title(const Drafts& drafts, const DraftPrice& price) {
@@ -65,7 +65,7 @@ std::string speedup_title(const Drafts& drafts, const DraftPrice& price) {
     const std::size_t best = chosen->run.best_length(cost);
     const double speedup = chosen->run.speedup(best, cost);
     const std::string worth = speedup > 1 ? fmt::format("worth {:.2f}×", speedup) : "never pays";
-    return fmt::format("An {} draft is right {:.0f} % of the time and {}; 7× needs {}",
+    return fmt::format("Of an {} draft’s tokens {:.0f} % are accepted: {}; 7× needs {}",
                        label_of(chosen->format->id), 100 * chosen->run.alpha, worth, needed_for_seven(cost));
 }
 

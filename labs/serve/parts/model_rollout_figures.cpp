@@ -129,7 +129,7 @@ Figure ratios_figure(const Rollouts& rollouts) {
     for (double& share : shares) share *= 100 / tokens;
     figure.words = {
         figure.title + ".",
-        fmt::format("Mean of |log ratio| {}, KL {} nats a token; {} of {} tokens are outside 1/16 to 16.",
+        fmt::format("Mean of |log ratio| {}, KL {} nats per token; {} of {} tokens are outside 1/16 to 16.",
                     screen_number(chosen->mean_abs_d(), 3), screen_number(chosen->kl(), 3), outside, tokens)};
     figure.add(name_of(chosen->engine),
                BarSeries{data(std::move(edges)), data(std::move(shares)), kLeastShare_pct},

@@ -2,9 +2,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <thread>
 
+#include "core/base/error.h"
 #include "core/base/match.h"
 #include "labs/error/model_sweep.h"
 #include "tests/transformer_runs.h"
@@ -242,6 +244,25 @@ TEST_CASE("L3.1 and L4.2 measure at the knobs of their sketches") {
             at_knobs.push_back(trail.start.number(lower_case(line) + ".sqnr_db_at_margin_" +
                                                   std::to_string(static_cast<int>(margin))));
     CHECK(judge_exercise(headroom, trail, &kGuess).measured == at_knobs);
+}
+
+TEST_CASE(
+    "settings on the way that a lab refuses end no repetition of an attempt; as its last ones they do") {
+    const auto lab = find_lab("serve").make();
+    const auto all = lab->exercises();
+    const auto exercise = std::ranges::find(all, "L17.2", &Exercise::id);
+    REQUIRE(exercise != all.end());
+    const auto group = [](const char* field, const char* value) {
+        return Evidence::EventGroup{.events = {Event{Event::Kind::set, field, value}}};
+    };
+    std::vector<Evidence::EventGroup> groups = {group("scheme", "int4-g32"), group("scheme", "nvfp4"),
+                                                group("method", "smooth"), group("network", "digits-s3")};
+    const Trail trail = replay(*lab, *exercise, groups, {});
+    CHECK(std::isnan(trail.steps[0].after.number("divergence")));
+    const Verdict verdict = judge_exercise(*exercise, trail, &kGuess);
+    CHECK_MESSAGE(verdict.passed(), words(verdict));
+    groups.push_back(group("scheme", "int4-g32"));
+    CHECK_THROWS_WITH_AS(replay(*lab, *exercise, groups, {}), doctest::Contains("weights only"), Error);
 }
 
 TEST_CASE("what an exercise's start hides is shown again by what it says uncovers it") {

@@ -89,7 +89,7 @@ TEST_CASE("what a draft of L17 costs: bytes against the target's, 1/7, or one's 
     CHECK(DraftPrice{.cost = "1/7", .target = "e4m3"}.of(4.5) == 1.0 / 7);
     CHECK(DraftPrice{.cost = "own", .own = 0.1}.of(4.5) == 0.1);
     CHECK(needed_for_seven(4.5 / 16) == "draft tokens for less than 1/7 of a pass");
-    CHECK(needed_for_seven(1.0 / 7) == "every token right and drafts without end");
+    CHECK(needed_for_seven(1.0 / 7) == "every token accepted and drafts without end");
     for (const double cost : {0.02, 0.05, 0.1}) {
         const double alpha = std::stod(needed_for_seven(cost)) / 100;
         CAPTURE(cost);
