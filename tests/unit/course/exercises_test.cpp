@@ -246,8 +246,7 @@ TEST_CASE("L3.1 and L4.2 measure at the knobs of their sketches") {
     CHECK(judge_exercise(headroom, trail, &kGuess).measured == at_knobs);
 }
 
-TEST_CASE(
-    "settings on the way that a lab refuses end no repetition of an attempt; as its last ones they do") {
+TEST_CASE("settings that a lab refuses end no repetition of an attempt, but as its last ones") {
     const auto lab = find_lab("serve").make();
     const auto all = lab->exercises();
     const auto exercise = std::ranges::find(all, "L17.2", &Exercise::id);
