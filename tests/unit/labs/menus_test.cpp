@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/formats/format.h"
+#include "core/inference/format.h"
+#include "core/inference/serve/cache_scheme.h"
 #include "core/inspect/scan.h"
 #include "core/nn/train_spec.h"
 #include "core/scaling/recipe_lists.h"
@@ -118,6 +121,19 @@ bool is_of_ranks(const LabEntry& entry, const Field& field) {
            });
 }
 
+// What a server keeps weights, inputs, keys and values in: a format of weights (`infer --scheme`) or BF16, or one of a cache.
+bool is_of_serving(const LabEntry& entry, const Field& field) {
+    return entry.id == "serve" && std::ranges::all_of(field.choices, [&](const Choice& choice) {
+               if (choice.id == "bf16") return true;
+               try {
+                   if (field.info.name == "cache") return find_cache_scheme(choice.id, "").id == choice.id;
+                   return find_low_format(choice.id, "").id == choice.id;
+               } catch (const Error&) {
+                   return false;
+               }
+           });
+}
+
 }  // namespace
 
 TEST_CASE("no other choice of a lab names formats or recipes") {
@@ -176,7 +192,7 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
             if (named > 1)
                 CHECK((of_formats || of_recipes || of_bytes || of_blocks || of_scales || of_wide ||
                        of_lower || of_scan || of_inputs || of_sums || of_moments ||
-                       is_of_ranks(entry, field)));
+                       is_of_ranks(entry, field) || is_of_serving(entry, field)));
         }
     }
 }
