@@ -110,8 +110,8 @@ std::vector<MetricRow> Serve::methods_metrics() const {
     std::vector<MetricRow> out = {known("bits", c.bits, "bit"),
                                   known("divergence", c.score.divergence),
                                   known("nearest_divergence", c.nearest.divergence),
-                                  known("changed", c.score.changed),
-                                  known("nearest_changed", c.nearest.changed),
+                                  known("changed", c.classifies ? c.score.changed : kNone),
+                                  known("nearest_changed", c.classifies ? c.nearest.changed : kNone),
                                   known("accuracy_pct", c.score.accuracy_pct, "%")};
     for (std::size_t l = 0; l < std::max(kFewestLayers, c.layers.size()); ++l) {
         const LayerErrors* layer = l < c.layers.size() ? &c.layers[l] : nullptr;

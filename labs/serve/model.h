@@ -24,7 +24,7 @@ struct Params {
     // methods; qat reads the scheme too
     std::string scheme = "nvfp4", lower = "weights", method = "nearest";
     double amax = 1, damp = 0.01;
-    int rows = kAllRows;
+    int rows = kMostSeen;
     // draft
     std::string draft = "nvfp4", draft_lower = "both", cost = "bytes", target = "bf16";
     int length = 4;
@@ -125,7 +125,9 @@ Figure layers_figure(const Chosen& chosen);
 Figure amax_figure(const AmaxSweep& sweep, double factor);
 // What the figures and tables of all parts write.
 std::string divergence_text(double value);  // "0.0173", "2.8e-4", "–"
-std::string times_text(double ratio);       // "12", "2.6"
+// "divergence, nats"; of a network that does not classify "relative squared error". `of_axis`: what it is from, too.
+std::string divergence_name(bool classifies, bool of_axis = false);
+std::string times_text(double ratio);  // "12", "2.6"
 std::string label_of(std::string_view scheme);
 std::string method_label(std::string_view method);  // "GPTQ"
 

@@ -90,9 +90,10 @@ std::vector<Row> method_rows(Params& p) {
          "methods", no_amax},
         {integer({.name = "rows",
                   .label = "Calibration rows",
-                  .help = "Rows of the training, or tokens, that the method sees. 1 348: all that there are.",
+                  .help = "Rows of the training that the method sees, of a transformer tokens. The digits "
+                          "have 1 348.",
                   .more = true},
-                 &p.rows, 16, kAllRows, true),
+                 &p.rows, 16, kMostSeen, true),
          "methods", sees_rows(method) ? "" : "This method sees no rows."},
         {number({.name = "damp",
                  .label = "Damping",

@@ -77,12 +77,10 @@ Evaluator::Plan Evaluator::plan(const CommonSpec& common, const Asked& asked) {
             "scheme", fmt::format("{} is for weights only: no GEMM reads inputs in it", asked.scheme->label));
     MethodOptions options{.method = asked.method, .amax_factor = static_cast<float>(asked.amax)};
     if (has_gptq(asked.method)) options.damp = common.damp;
-    if (sees_rows(asked.method) && common.rows < kAllRows)
-        options.rows = static_cast<std::size_t>(common.rows);
     Plan out{uniform_mix(network.layers.size(), *asked.scheme, common.both), options, {}};
     check_effect(options, out.mix);
     // Every method's errors of outputs are those on the same rows, also of one that is not calibrated.
-    if (common.rows < kAllRows) options.rows = static_cast<std::size_t>(common.rows);
+    options.rows = static_cast<std::size_t>(common.rows);
     out.options = options;
     out.key = fmt::format("{} {} {} {} {} {}", asked.scheme->id, to_string(asked.method), common.both,
                           options.rows, options.damp, options.amax_factor);
@@ -142,8 +140,9 @@ Chosen chosen_of(const ChosenSpec& spec, Evaluator& evaluator) {
                .name = served.name,
                .data = served.data_name(),
                .rows = served.rows(),
-               .train_rows = served.train_rows(),
+               .seen = std::min(served.train_rows(), static_cast<std::size_t>(spec.common.rows)),
                .tokens = served.tokens != nullptr,
+               .classifies = served.reference.classifies,
                .bits = own.bits,
                .nearest = nearest.score,
                .score = own.score,
@@ -196,7 +195,11 @@ Gains gains_of(const GainsSpec& spec, Evaluator& evaluator) {
 
 AmaxSweep amax_sweep(const AmaxSpec& spec, Evaluator& evaluator, const table::Told<AmaxSweep>& told) {
     constexpr int kLeast = -6, kMost = 16;
-    AmaxSweep out{.spec = spec, .factors = {}, .nvfp4 = {}, .e4m3 = {}};
+    AmaxSweep out{.spec = spec,
+                  .classifies = evaluator.served(spec.common.network).reference.classifies,
+                  .factors = {},
+                  .nvfp4 = {},
+                  .e4m3 = {}};
     const Method method = find_method(spec.method, "method");
     const LowFormat &nvfp4 = scheme_of("nvfp4"), &e4m3 = scheme_of("e4m3");
     // 4or6 is NVFP4's alone.

@@ -22,13 +22,13 @@ inline constexpr std::array kSchemes = {"e4m3",  "e4m3-row", "e4m3-128", "mxfp8"
 inline constexpr std::array kStems = {"e2m1",  "int4-g128", "mxfp4", "int4-g32",
                                       "nvfp4", "nf4",       "e4m3",  "e4m3-row"};
 inline constexpr std::array kStemMethods = {Method::nearest, Method::awq, Method::gptq, Method::rotate_gptq};
-inline constexpr int kAllRows = 1348;  // of the field "rows": all that there are
+inline constexpr int kMostSeen = 1348;  // of the field "rows": all that the digits have
 
 // What all schemes have in common.
 struct CommonSpec {
     NetworkSpec network;
-    bool both = false;  // weights and inputs; else the inputs stay in BF16
-    int rows = kAllRows;
+    bool both = false;     // weights and inputs; else the inputs stay in BF16
+    int rows = kMostSeen;  // that a method sees, and that errors are of; fewer where there are not so many
     double damp = 0.01;
     bool operator==(const CommonSpec&) const = default;
 };
@@ -48,8 +48,9 @@ struct Chosen {
     ChosenSpec spec;
     std::string name, data;  // of the network, of its held-out rows
     std::size_t rows = 0;    // held out
-    std::size_t train_rows = 0;
-    bool tokens = false;  // rows are tokens
+    std::size_t seen = 0;    // rows of the training that the method saw, and that errors are of
+    bool tokens = false;     // rows are tokens
+    bool classifies = true;  // else divergences are Score::divergence of others
     double bits = 0;
     Score nearest, score;
     std::vector<LayerErrors> layers;  // empty: not computed
@@ -101,6 +102,7 @@ struct AmaxSpec {
 };
 struct AmaxSweep {
     AmaxSpec spec;
+    bool classifies = true;
     std::vector<double> factors, nvfp4, e4m3;
 };
 

@@ -122,6 +122,11 @@ std::string method_label(std::string_view method) {
     return std::string(std::ranges::find(methods(), method, &MethodInfo::name)->label);
 }
 
+std::string divergence_name(bool classifies, bool of_axis) {
+    if (classifies) return of_axis ? "divergence from FP32, nats" : "divergence, nats";
+    return of_axis ? "squared error over FP32’s squares" : "relative squared error";
+}
+
 std::string divergence_text(double value) {
     if (!std::isfinite(value)) return "–";
     if (value == 0) return "0";
@@ -243,7 +248,7 @@ Figure methods_figure(const Stems& stems, const Chosen& chosen) {
         .id = "methods",
         .title = methods_title(stems),
         .x = {.label = "bits per weight, scales included"},
-        .y = {.label = stems.classifies ? "divergence from FP32, nats" : "squared error over FP32’s squares",
+        .y = {.label = divergence_name(chosen.layers.empty() ? stems.classifies : chosen.classifies, true),
               .scale = Scale::log10,
               .range = decades(stems)}};
     if (stems.stems.empty()) return figure;
@@ -307,7 +312,7 @@ Figure amax_figure(const AmaxSweep& sweep, double factor) {
     Figure figure{.id = "amax",
                   .title = amax_title(sweep),
                   .x = {.label = "tensor amax ×", .scale = Scale::log2, .range = Range{0x1p-6, 0x1p16}},
-                  .y = {.label = "divergence from FP32, nats", .scale = Scale::log10}};
+                  .y = {.label = divergence_name(sweep.classifies, true), .scale = Scale::log10}};
     if (sweep.factors.empty()) return figure;
     figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4), {.color = {Role::block}, .width = 3});
     figure.line("E4M3", data(sweep.factors), data(sweep.e4m3), {.color = {Role::e4m3}});

@@ -31,10 +31,12 @@ T number_in(const std::string& command_line, const std::string& option, const st
     return value;
 }
 
+bool is_of_files(const std::string& task) { return task.starts_with("npy:"); }
+
 InferenceData data_of(const TrainedMlp& network, const std::string& where) {
     const std::string task = option_in(network.command_line, "--task");
     if (task == "digits" || task == "teacher") return data_of_task(network);
-    if (!task.starts_with("npy:"))
+    if (!is_of_files(task))
         throw input_error(where,
                           fmt::format("was trained on {}, which has no held-out rows here; fp8lab infer "
                                       "takes files with {} columns",
@@ -94,6 +96,7 @@ std::shared_ptr<const Served> make_served(const NetworkSpec& spec) {
     } else {
         auto mlp = std::make_shared<TrainedMlp>(read_mlp(file));
         out->data = data_of(*mlp, file.string());
+        out->held_out = !is_of_files(option_in(mlp->command_line, "--task"));
         out->layers = layer_sizes(*mlp);
         out->reference = reference_of(forward(*mlp, out->data.test.x), mlp->classifies, out->data.test.y);
         out->mlp = std::move(mlp);

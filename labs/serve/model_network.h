@@ -24,7 +24,8 @@ struct Served {
     std::string name;                       // "digits-s1"
     std::shared_ptr<const TrainedMlp> mlp;  // null: tokens
     InferenceData data;                     // of mlp
-    std::shared_ptr<TokenModel> tokens;     // used by one thread
+    bool held_out = true;                // false: its rows are those of the training, nothing else is known
+    std::shared_ptr<TokenModel> tokens;  // used by one thread
     std::vector<LayerSize> layers;
     Reference reference;  // the outputs in FP32
 

@@ -34,12 +34,9 @@ std::string pct_text(double share) { return fmt::format("{:.1f} %", 100 * share)
 Role bar_role(const LowFormat& scheme) { return scheme.role == Role::truth ? Role::axis : scheme.role; }
 
 std::string layers_note(const Chosen& chosen) {
-    const CommonSpec& common = chosen.spec.common;
-    const std::size_t seen =
-        common.rows < kAllRows ? static_cast<std::size_t>(common.rows) : chosen.train_rows;
-    const std::string rows =
-        fmt::format("{}, errors on {} {} of the training", label_of(chosen.spec.scheme),
-                    group_thousands(static_cast<std::int64_t>(seen)), chosen.tokens ? "tokens" : "rows");
+    const std::string rows = fmt::format("{}, errors on {} {} of the training", label_of(chosen.spec.scheme),
+                                         group_thousands(static_cast<std::int64_t>(chosen.seen)),
+                                         chosen.tokens ? "tokens" : "rows");
     if (chosen.to_nearest()) return rows;
     return fmt::format("outline: rounded to nearest   filled: {}   {}", method_label(chosen.spec.method),
                        rows);
@@ -180,7 +177,7 @@ void ServeView::draw_gains(Context& c, Rect area) {
     constexpr std::array kEdges = {0.39F, 0.55F, 0.71F, 1.0F};
     constexpr std::array kNames = {"to nearest", "AWQ", "GPTQ", "gain of GPTQ"};
     float y = area.y0 + c.px(36);
-    ui::text_mid(c, {area.x0, y}, "divergence, nats", {Role::muted}, kSans13);
+    ui::text_mid(c, {area.x0, y}, divergence_name(lab_->chosen->classifies), {Role::muted}, kSans13);
     for (std::size_t i = 0; i < kNames.size(); ++i)
         ui::text_mid(c, {x(kEdges.at(i)), y}, kNames.at(i), {Role::muted}, kSans13, Anchor::right);
     y = area.y0 + c.px(50);
@@ -205,7 +202,9 @@ void ServeView::draw_methods_rows(Context& c) {
     if (chosen.layers.empty()) return;
     ui::headline(c, "serve.result",
                  {divergence_text(chosen.score.divergence),
-                  fmt::format("nats, {:.2f} bits per weight", chosen.bits), chosen.score.divergence});
+                  fmt::format("{}, {:.2f} bits per weight",
+                              chosen.classifies ? "nats" : divergence_name(false), chosen.bits),
+                  chosen.score.divergence});
     const bool both = !chosen.to_nearest();
     const Rect top = ui::next_area(c, 28 * 4);
     float y = top.y0;
@@ -219,9 +218,10 @@ void ServeView::draw_methods_rows(Context& c) {
     row("to nearest", divergence_text(chosen.nearest.divergence));
     row("error of W", change(&LayerErrors::w_nearest, &LayerErrors::w));
     row("error of the output", change(&LayerErrors::out_nearest, &LayerErrors::out));
-    row(fmt::format("answers changed, of {}", chosen.rows),
-        both ? fmt::format("{} → {}", chosen.nearest.changed, chosen.score.changed)
-             : std::to_string(chosen.nearest.changed));
+    if (chosen.classifies)
+        row(fmt::format("answers changed, of {}", chosen.rows),
+            both ? fmt::format("{} → {}", chosen.nearest.changed, chosen.score.changed)
+                 : std::to_string(chosen.nearest.changed));
     ui::advance(top);
 }
 

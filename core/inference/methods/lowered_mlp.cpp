@@ -1,19 +1,11 @@
 #include "core/inference/methods/lowered_mlp.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
 
 namespace fp8lab {
 namespace {
-
-Matrix<float> first_rows(const Matrix<float>& x, std::size_t rows) {
-    if (rows == 0 || rows >= x.rows) return x;
-    Matrix<float> out(rows, x.cols);
-    std::copy_n(x.values.begin(), rows * x.cols, out.values.begin());
-    return out;
-}
 
 // Computes the layer that x is the input of, and the input of the next one in its place.
 void pass_layer(const TrainedMlp& network, const LoweredMlp& lowered, std::size_t l, Matrix<float>& x,
@@ -38,7 +30,7 @@ LoweredMlp lower_mlp(const TrainedMlp& network, const Matrix<float>& train, cons
         throw usage_error("method", "needs relu: a scale cannot be moved through " +
                                         std::string(to_string(network.activation)));
     LoweredMlp out{{}, mix, options};
-    Matrix<float> x = first_rows(train, options.rows);
+    Matrix<float> x = seen_rows(train, options);
     for (std::size_t l = 0; l < n; ++l) {
         const LayerPlace place{std::to_string(l + 1), l > 0, l > 0};
         out.layers.push_back(lower_layer(*mix.weights[l], options, network.layers[l].w, x, place));

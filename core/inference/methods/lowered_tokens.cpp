@@ -11,7 +11,7 @@
 namespace fp8lab {
 namespace {
 
-// The tokens that methods see.
+// The sequences of the tokens that methods see: no more than are needed.
 Batch calibration_batch(TrainSpec spec, std::size_t rows) {
     const auto context = static_cast<std::size_t>(spec.sizes.at("context"));
     spec.batch = TokenModel::kTrainSequences;
@@ -67,7 +67,7 @@ class LoweredTokens::State::Casts final : public GemmCasts<float> {
     void lower(std::size_t l, const Matrix<float>& x) {
         const Matrix<float> value = state_.rotated ? Matrix<float>() : state_.model->weights(l);
         state_.layers.push_back(lower_layer(*state_.mix.weights[l], state_.options, state_.weights(l, value),
-                                            x, state_.place(l)));
+                                            seen_rows(x, state_.options), state_.place(l)));
     }
 
     State& state_;

@@ -11,8 +11,8 @@ namespace fp8lab {
 
 // SmoothQuant and AWQ act on the layers that read a norm (qkv, gate_up, head). A rotation acts on all: the norms' gains are
 // taken into the weights behind them, the residual stream and the values of each head are rotated in the weights, once; the
-// input of down while the model runs. The rows that a method sees are the tokens of 32 training sequences, or of so
-// many that MethodOptions::rows are reached.
+// input of down while the model runs. The rows that a method sees are the tokens of 32 training sequences, or
+// the first MethodOptions::rows of them.
 class LoweredTokens {
   public:
     // `model` is used until the end. Throws usage_error: lower_layer(), a mix of another number of layers, a

@@ -98,6 +98,13 @@ void check_effect(const MethodOptions& options, const Mix& mix) {
         throw usage_error("--amax", "has no effect without inputs that have a scale per tensor");
 }
 
+Matrix<float> seen_rows(const Matrix<float>& x, const MethodOptions& options) {
+    if (options.rows == 0 || options.rows >= x.rows) return x;
+    Matrix<float> out(options.rows, x.cols);
+    std::copy_n(x.values.begin(), out.values.size(), out.values.begin());
+    return out;
+}
+
 Matrix<float> InputChange::input(const Matrix<float>& x) const {
     Matrix<float> out;
     if (rotation.rows > 0)

@@ -72,6 +72,9 @@ struct LoweredLayer {
     double rel_l2_w() const;  // |W - Q| / |W| behind the change
 };
 
+// The rows of x that a method sees: the first MethodOptions::rows, or all where there are no more.
+Matrix<float> seen_rows(const Matrix<float>& x, const MethodOptions& options);
+
 // Where a layer is in its network.
 struct LayerPlace {
     std::string name;             // "1.qkv", of errors

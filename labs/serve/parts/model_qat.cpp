@@ -92,6 +92,10 @@ Qat QatMaker::operator()(const QatSpec& spec, const table::Told<Qat>& told) {
     const TrainedMlp& network = *served_->mlp;
     if (!network.classifies)
         throw usage_error(served_->name, "does not classify; this part compares probabilities");
+    if (!served_->held_out)
+        throw usage_error(served_->name,
+                          "was trained on files, so that this part has no rows to score it on besides those "
+                          "that it would train on");
     fake_recipe(spec.scheme);  // before anything is computed
     const LowFormat& format = find_low_format(spec.scheme, "scheme");
     const Mix mix = uniform_mix(network.layers.size(), format);

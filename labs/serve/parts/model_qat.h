@@ -47,7 +47,7 @@ std::string fake_recipe(const std::string& scheme);
 
 class QatMaker {
   public:
-    // Throws usage_error: a model of tokens, a network that does not classify, fake_recipe(). Error{failed}: a training became
+    // Throws usage_error: a model of tokens, a network that does not classify, or one without held-out rows, fake_recipe(). Error{failed}: a training became
     // non-finite.
     Qat operator()(const QatSpec& spec, const table::Told<Qat>& told);
 

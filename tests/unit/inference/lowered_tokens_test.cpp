@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/inference/score.h"
+#include "core/nn/tasks.h"
 #include "core/trainer/cpu_trainer.h"
 #include "tests/scratch.h"
 
@@ -32,6 +33,23 @@ std::shared_ptr<TokenModel> trained(std::map<std::string, int> more = {}, const 
     trainer->save(scratch.path);
     return std::make_shared<TokenModel>(spec, load_checkpoints(scratch.path, spec).arms.front(), 1);
 }
+
+// Keeps what a layer reads in FP32.
+struct KeptInput final : GemmCasts<float> {
+    KeptInput(const TokenModel& of, int layer) : model(of), at(layer) {}
+    const Matrix<float>& operand(TensorId id, Along, const Matrix<float>& value) override {
+        const OperandSpec& tensor = model.model().plan().tensor(id);
+        if (tensor.tensor == TensorClass::x && model.wiring().layer_of_gemm[tensor.gemm] == at) input = value;
+        return value;
+    }
+    void round_output(Matrix<float>&) override {}
+    void round_gradient(Matrix<float>&) override {}
+    SwigluForm swiglu() const override { return model.wiring().swiglu; }
+
+    const TokenModel& model;
+    int at;
+    Matrix<float> input = {};
+};
 
 Mix mix_of(const TokenModel& model, const char* id, bool both) {
     return uniform_mix(model.layers().size(), format(id), both);
@@ -96,14 +114,28 @@ TEST_CASE("GPTQ comes closer to the transformer in FP32 than casting to nearest"
         CHECK(divergence(Method::gptq) < 0.7 * divergence(Method::nearest));
         CHECK(divergence(Method::rotate_gptq) < 0.7 * divergence(Method::nearest));
     }
-    // The rows that it sees are whole sequences: 33 are two of 32 tokens.
-    const auto weights = [&](std::size_t rows) {
-        LoweredTokens lowered(model, mix_of(*model, "nvfp4", false), {.method = Method::gptq, .rows = rows});
-        return lowered.layers()[3].w.values;
-    };
-    CHECK(weights(33) == weights(64));
-    CHECK(weights(32) != weights(33));
-    CHECK(weights(0) == weights(1'000'000));
+}
+
+TEST_CASE("a method sees so many tokens of the training sequences as it is given, to the token") {
+    const auto model = trained();
+    TrainSpec spec = model->spec();
+    spec.batch = TokenModel::kTrainSequences;
+    Batch batch;
+    make_task(spec)->draw(0, batch);
+    KeptInput kept(*model, 0);
+    model->writable().forward(batch, kept);
+    const Matrix<float>& all = kept.input;
+    REQUIRE(all.rows == 32 * 32);
+    for (const std::size_t rows : {1U, 33U, 64U, 1000U, 1024U, 5000U}) {
+        CAPTURE(rows);
+        const MethodOptions how{.method = Method::gptq, .rows = rows};
+        Matrix<float> seen(std::min(rows, all.rows), all.cols);
+        std::copy_n(all.values.begin(), seen.values.size(), seen.values.begin());
+        const LoweredLayer first = lower_layer(format("nvfp4"), how, model->weights(0), seen, {"1.qkv"});
+        LoweredTokens lowered(model, mix_of(*model, "nvfp4", false), how);
+        CHECK(lowered.layers()[0].w.values == first.w.values);
+        CHECK(lowered.layers()[0].rel_out == first.rel_out);
+    }
 }
 
 TEST_CASE("a transformer's errors name the layer") {

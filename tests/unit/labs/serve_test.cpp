@@ -163,11 +163,16 @@ TEST_CASE("L17: a transformer with a method is LoweredTokens, and its layers hav
     const auto model = make_tokens({"own", kModels + "transformer-s1.safetensors"});
     const Reference reference = reference_of(model->forward(), true, {});
     LoweredTokens lowered(model, uniform_mix(model->layers().size(), find_low_format("nvfp4", "test"), false),
-                          {.method = Method::gptq});
+                          {.method = Method::gptq, .rows = 1348});
     CHECK(made("divergence") == divergence_of(reference, lowered.run()));
     CHECK(made.lab->chosen->layers.front().size.name == "1.qkv");
     CHECK(made("rel_out_9") < made("nearest_rel_out_9"));
-    CHECK(made.lab->chosen->train_rows == 2048);
+    CHECK(made.lab->chosen->seen == 1348);
+    made.set({"rows=100"});
+    LoweredTokens fewer(model, uniform_mix(model->layers().size(), find_low_format("nvfp4", "test"), false),
+                        {.method = Method::gptq, .rows = 100});
+    CHECK(made("divergence") == divergence_of(reference, fewer.run()));
+    CHECK(made.lab->chosen->seen == 100);
 }
 
 TEST_CASE("L17: the cache of the shipped transformer, over the size of K") {
