@@ -105,10 +105,12 @@ void DraftStage::draw_acceptance(Context& c, ServeLab& lab, Rect area, float top
 void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
     const DraftRound& round = *lab->round;
     if (!round.known()) return;
-    ui::text_at(c, {area.x0, area.y0}, round_title(round), {Role::text}, kBold15);
+    constexpr float kStep = 84;
+    const float heading =
+        ui::heading(c, round_title(round), {area.x0, area.y0, area.x1 - c.px(kStep + 16), area.y1});
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
-    ImGui::SetCursorScreenPos({area.x1 - c.px(84), area.y0 - c.px(6)});
-    if (ui::button(c, "serve.step", "Step", {.key = ".", .width = 84})) lab.act("round");
+    ImGui::SetCursorScreenPos({area.x1 - c.px(kStep), area.y0 - c.px(6)});
+    if (ui::button(c, "serve.step", "Step", {.key = ".", .width = kStep})) lab.act("round");
     ImGui::SetCursorScreenPos(cursor);
 
     constexpr float kHeads = 84;
@@ -116,7 +118,7 @@ void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
     const float cell = std::min(c.px(64), (area.width() - c.px(kHeads)) / static_cast<float>(cells));
     const float first = area.x0 + c.px(kHeads);
     const auto x = [&](std::size_t i) { return first + (static_cast<float>(i) + 0.5F) * cell; };
-    const float pitch = c.px(24), text = area.y0 + c.px(42), top = text + c.px(16);
+    const float pitch = c.px(24), text = heading + c.px(20), top = text + c.px(16);
     // The newest part of the text that has room.
     std::string context = round.context;
     ui::text_mid(c, {area.x0, text}, "text so far", {Role::muted}, kSans13);

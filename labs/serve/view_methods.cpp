@@ -33,6 +33,12 @@ std::string pct_text(double share) { return fmt::format("{:.1f} %", 100 * share)
 
 Role bar_role(const LowFormat& scheme) { return scheme.role == Role::truth ? Role::axis : scheme.role; }
 
+// What a title takes besides its first line, in logical px.
+float more_lines(const Context& c, const std::string& title, float width) {
+    const auto lines = static_cast<float>(ui::wrap_lines(c, title, kBold15, width).size());
+    return ui::line_height(15) * std::max(0.0F, lines - 1);
+}
+
 std::string layers_note(const Chosen& chosen) {
     const std::string rows = fmt::format("{}, errors on {} {} of the training", label_of(chosen.spec.scheme),
                                          group_thousands(static_cast<std::int64_t>(chosen.seen)),
@@ -70,12 +76,14 @@ void ServeView::draw_methods(Context& c, Rect area) {
     const std::vector<Figure> figures = lab_.figures();
     const bool moved = !lab_->amax->factors.empty();
     const auto rows = static_cast<float>(std::min(lab_->chosen->layers.size(), kMostRows));
-    const float height = area.height() / c.scale, layers = kHeads + kRow * rows + kNote;
+    const float height = area.height() / c.scale;
+    const float title = more_lines(c, layers_title(*lab_->chosen), area.width());
+    const float layers = title + kHeads + kRow * rows + kNote;
     // The rows are those of the amax as it is.
     const bool gains =
         !moved && lab_->gains->rows.size() == 2 && height - layers - kGains - 2 * kGap >= kLeastFigure;
     const bool low = height - layers - kGap < kLeastFigure;
-    const float table = low ? kHeads + kLowRow * rows : layers;
+    const float table = low ? title + kHeads + kLowRow * rows : layers;
     const float below = table + (gains ? kGains + kGap : 0);
     const float split = area.y1 - c.px(below);
     draw_stems(c, figures[moved ? 2 : 0], {area.x0, area.y0, area.x1, split - c.px(kGap)});
@@ -101,8 +109,9 @@ void ServeView::draw_layers(Context& c, Rect area, float row) {
     if (chosen.layers.empty()) return;
     ui::region(c, "layers", area);
     const std::string title = layers_title(chosen);
-    ui::text_at(c, {area.x0, area.y0}, title, {Role::text}, kBold15);
-    ui::probe(c, "serve.layers_title", {area.x0, area.y0, area.x1, area.y0 + c.px(22)}, {}, title);
+    const float first = ui::heading(c, title, area);
+    ui::probe(c, "serve.layers_title", {area.x0, area.y0, area.x1, first}, {}, title);
+    area.y0 = first - c.px(ui::line_height(15));
     const Columns at = columns(c, area);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     const bool wide = at.w == kWide.w;

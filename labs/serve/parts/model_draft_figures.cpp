@@ -124,7 +124,8 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
                                 .dy = -16},
                        {.color = {curve.format->role}});
     }
-    figure.y.range = Range{std::max(0.0, least - 0.15), most * 1.08};
+    constexpr double kRoom = 0.3;  // for the value above the best
+    figure.y.range = Range{std::max(0.0, least - 0.15), most + kRoom * (most - least)};
     return figure;
 }
 
