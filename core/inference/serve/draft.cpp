@@ -42,8 +42,10 @@ Texts write_texts(Engine& target, Engine& draft, const DraftSettings& settings, 
     Rng rng = part(settings.seed, Part::text);
     for (std::size_t n = prompt;; ++n) {
         const std::size_t last = next.context - 1;
-        texts.p = rows_of(target.decode(next, texts.target), last, next.context, settings.temperature);
-        texts.q = rows_of(draft.decode(next, texts.draft), last, next.context, settings.temperature);
+        const auto read = [&](Engine& engine, KvState<float>& state, Matrix<double>& says) {
+            says = rows_of(engine.decode(next, state), last, next.context, settings.temperature);
+        };
+        run_both([&] { read(target, texts.target, texts.p); }, [&] { read(draft, texts.draft, texts.q); });
         if (settings.told) settings.told(n, length);
         if (n == length) return texts;
         next = drawn_of(texts.p, rng);
@@ -92,10 +94,11 @@ DraftRun measure_draft(Engine& target, Engine& draft, const DraftSettings& setti
         throw usage_error("temperature", fmt::format("is 0, or at least {}", kColdest));
     const std::size_t context = target.model().data().test.context, longest = longest_draft(context);
     const double vocabulary = target.model().spec().vocabulary;
-    require_memory(
-        "draft", static_cast<double>(settings.sequences * (longest + 3)) * vocabulary *
-                         (sizeof(double) + sizeof(float)) +
-                     2 * (cache_memory(target.model(), settings.sequences) + weights_memory(target.model())));
+    require_memory("draft", static_cast<double>(settings.sequences * (longest + 3)) * vocabulary *
+                                    (sizeof(double) + sizeof(float)) +
+                                2 * (cache_memory(target.model(), settings.sequences) +
+                                     2 * weights_memory(target.model())));
+    draft.detach();
     Texts texts = write_texts(target, draft, settings, context / 8, context * 11 / 16);
     Rng rng = part(settings.seed, Part::draft), verdicts = part(settings.seed, Part::verdict);
     const std::size_t n = settings.sequences;

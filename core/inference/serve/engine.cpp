@@ -10,6 +10,7 @@
 #include "core/nn/loss.h"
 #include "core/nn/streams.h"
 #include "core/nn/tasks.h"
+#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {
@@ -131,7 +132,10 @@ struct Engine::State final : GemmCasts<float> {
     void round_gradient(Matrix<float>&) override {}
     SwigluForm swiglu() const override { return without_folds(model->wiring().swiglu); }
 
+    Model<float>& to_run() { return own ? *own : model->writable(); }
+
     std::shared_ptr<TokenModel> model;
+    std::unique_ptr<Model<float>> own;  // detached: a copy
     EngineSpec spec;
     const ModelPlan& plan;
     std::size_t heads;
@@ -149,14 +153,24 @@ Engine::~Engine() = default;
 Engine::Engine(Engine&&) noexcept = default;
 Engine& Engine::operator=(Engine&&) noexcept = default;
 
+void Engine::detach() {
+    if (!state_->own) state_->own = state_->model->copy();
+}
+
+void run_both(const std::function<void()>& first, const std::function<void()>& second) {
+    parallel_for(2, 1, [&](std::size_t begin, std::size_t end) {
+        for (std::size_t i = begin; i < end; ++i) i == 0 ? first() : second();
+    });
+}
+
 const TokenModel& Engine::model() const { return *state_->model; }
 
 const Matrix<float>& Engine::decode(const TokenBatch& batch, KvState<float>& state) {
-    return state_->model->writable().decode(batch, *state_, state);
+    return state_->to_run().decode(batch, *state_, state);
 }
 
 const Matrix<float>& Engine::forward(const TokenBatch& batch) {
-    return state_->model->writable().forward(batch, *state_);
+    return state_->to_run().forward(batch, *state_);
 }
 
 double Engine::saturated_pct_k() const { return state_->k_stats.overflow_pct(); }

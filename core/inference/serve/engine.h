@@ -2,6 +2,7 @@
 // and values in a cache scheme. Products inside attention, norms and the residual stream are in FP32.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,17 +32,24 @@ struct EngineSpec {
 double cache_memory(const TokenModel& model, std::size_t sequences);
 double weights_memory(const TokenModel& model);
 
+// Calls both, one beside the other where there are two threads.
+void run_both(const std::function<void()>& first, const std::function<void()>& second);
+
 class Engine {
   public:
-    // `model` is used until the end, and by one engine at a time. Throws usage_error: a calibrated scheme without amaxes.
+    // `model` is used until the end, and by one engine at a time (but detach()). Throws usage_error: a calibrated scheme without amaxes.
     Engine(std::shared_ptr<TokenModel> model, const EngineSpec& spec);
     ~Engine();
     Engine(Engine&&) noexcept;
     Engine& operator=(Engine&&) noexcept;
 
+    // From now on it computes with a copy of the parameters and has logits of its own: it may run beside other engines of the
+    // model.
+    void detach();
+
     const TokenModel& model() const;
     // Weights are cast once, so that a token costs no cast of them. As Model::decode() and Model::forward(): the logits are valid
-    // until the next call of any engine of the model.
+    // until the next call of any engine of the model that is not detached.
     const Matrix<float>& decode(const TokenBatch& batch, KvState<float>& state);
     const Matrix<float>& forward(const TokenBatch& batch);
     // Percent of the elements of K that saturated, over all casts since the start; 0: no cache scheme.

@@ -81,15 +81,18 @@ Rollout measure_rollout(Engine& rollout, Engine& trainer, const RolloutSettings&
     const double logits = static_cast<double>(settings.answers * settings.prompt) *
                           static_cast<double>(rollout.model().spec().vocabulary);
     require_memory("mismatch", 2 * (cache_memory(rollout.model(), settings.answers) +
-                                    weights_memory(rollout.model()) + sizeof(float) * logits));
+                                    2 * weights_memory(rollout.model()) + sizeof(float) * logits));
     Rollout out{.d = Matrix<double>(settings.answers, settings.tokens)};
     TokenBatch next = held_out_pieces(rollout.model(), settings.answers, settings.prompt, settings.seed);
+    trainer.detach();
     KvState<float> drawn_by, read_by;
     Rng rng(settings.seed, stream(Draw::sample, 2));
     for (std::size_t t = 0; t < settings.tokens; ++t) {
         const std::size_t read = next.context;
-        const Matrix<float> low = rollout.decode(next, drawn_by);  // a copy: both engines have one model
-        const Matrix<float>& own = trainer.decode(next, read_by);
+        const Matrix<float>*low_logits = nullptr, *own_logits = nullptr;
+        run_both([&] { low_logits = &rollout.decode(next, drawn_by); },
+                 [&] { own_logits = &trainer.decode(next, read_by); });
+        const Matrix<float>&low = *low_logits, &own = *own_logits;
         std::vector<double> log_q(low.cols), log_p(low.cols), q(low.cols);
         TokenBatch tokens{.sequences = settings.answers, .context = 1};
         for (std::size_t r = 0; r < settings.answers; ++r) {

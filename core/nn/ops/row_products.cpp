@@ -84,6 +84,53 @@ void dot_rows_float(const float* a, const float* rows, std::size_t stride, std::
     for (; i < count; ++i) dot_one(a, rows + i * stride, n, out + i);
 }
 
+// The sums of dot_one() for `together` rows of a and 16 rows of b, element k of which is panel[16 k ...]: each element of the
+// result has a lane of its own, so that nothing is added across lanes.
+template <std::size_t together>
+HWY_INLINE void sums_of_lane(const float* a, std::size_t stride, std::size_t n, const float* panel,
+                             std::size_t lane, Sixteen (&sums)[together]) {
+    Sixteen b;
+    for (std::size_t r = 0; r < together; ++r) sums[r] = Sixteen{};
+    for (std::size_t k = lane; k < n; k += kLanes) {
+        std::memcpy(&b, panel + k * kLanes, sizeof b);
+        for (std::size_t r = 0; r < together; ++r) sums[r] += a[r * stride + k] * b;
+    }
+}
+template <std::size_t together>
+HWY_INLINE void sums_of_block(const float* a, std::size_t stride, std::size_t n, const float* panel,
+                              std::size_t block, Sixteen (&sums)[together]) {
+    Sixteen odd[together], more[together];
+    sums_of_lane(a, stride, n, panel, 4 * block, sums);
+    sums_of_lane(a, stride, n, panel, 4 * block + 2, more);
+    for (std::size_t r = 0; r < together; ++r) sums[r] += more[r];
+    sums_of_lane(a, stride, n, panel, 4 * block + 1, odd);
+    sums_of_lane(a, stride, n, panel, 4 * block + 3, more);
+    for (std::size_t r = 0; r < together; ++r) sums[r] += odd[r] + more[r];
+}
+template <std::size_t together>
+HWY_INLINE void rows_of_panel(const float* a, std::size_t stride, std::size_t n, const float* panel,
+                              std::size_t count, float* out, std::size_t out_stride) {
+    Sixteen sums[together], odd[together], more[together];
+    sums_of_block(a, stride, n, panel, 0, sums);
+    sums_of_block(a, stride, n, panel, 2, more);
+    for (std::size_t r = 0; r < together; ++r) sums[r] += more[r];
+    sums_of_block(a, stride, n, panel, 1, odd);
+    sums_of_block(a, stride, n, panel, 3, more);
+    for (std::size_t r = 0; r < together; ++r) {
+        sums[r] += odd[r] + more[r];
+        std::memcpy(out + r * out_stride, &sums[r], count * sizeof(float));
+    }
+}
+
+void multiply_panel_float(const float* a, std::size_t stride, std::size_t rows, std::size_t n,
+                          const float* panel, std::size_t count, float* out, std::size_t out_stride) {
+    std::size_t r = 0;
+    for (; r + 4 <= rows; r += 4)
+        rows_of_panel<4>(a + r * stride, stride, n, panel, count, out + r * out_stride, out_stride);
+    for (; r < rows; ++r)
+        rows_of_panel<1>(a + r * stride, stride, n, panel, count, out + r * out_stride, out_stride);
+}
+
 }  // namespace fp8lab::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -91,6 +138,37 @@ HWY_AFTER_NAMESPACE();
 namespace fp8lab {
 
 HWY_EXPORT(dot_rows_float);
+HWY_EXPORT(multiply_panel_float);
+
+namespace {
+
+constexpr std::size_t kAtOnce = kLanes;  // rows of b that stay in the cache while those of a pass
+
+// out(r, first + i) of all rows r, i < count.
+void multiply_some(const Matrix<double>& a, const Matrix<double>& b, std::size_t first, std::size_t count,
+                   Matrix<double>& out) {
+    for (std::size_t r = 0; r < a.rows; ++r)
+        dot_rows(a.row(r).data(), b.values.data() + first * b.cols, b.cols, a.cols, count,
+                 out.row(r).data() + first);
+}
+void multiply_some(const Matrix<float>& a, const Matrix<float>& b, std::size_t first, std::size_t count,
+                   Matrix<float>& out) {
+    constexpr std::size_t kFew = 8;  // rows that are not worth a transposed copy of those of b
+    if (a.rows < kFew) {
+        for (std::size_t r = 0; r < a.rows; ++r)
+            dot_rows(a.row(r).data(), b.values.data() + first * b.cols, b.cols, a.cols, count,
+                     out.row(r).data() + first);
+        return;
+    }
+    thread_local std::vector<float> panel;
+    panel.assign(a.cols * kLanes, 0);
+    for (std::size_t i = 0; i < count; ++i)
+        for (std::size_t k = 0; k < a.cols; ++k) panel[k * kLanes + i] = b.values[(first + i) * b.cols + k];
+    HWY_DYNAMIC_DISPATCH(multiply_panel_float)
+    (a.values.data(), a.cols, a.rows, a.cols, panel.data(), count, out.values.data() + first, out.cols);
+}
+
+}  // namespace
 
 void dot_rows(const float* a, const float* rows, std::size_t stride, std::size_t n, std::size_t count,
               float* out) {
@@ -105,17 +183,12 @@ void dot_rows(const double* a, const double* rows, std::size_t stride, std::size
 template <class T>
 void multiply_rows(const Matrix<T>& a, const Matrix<T>& b, Matrix<T>& out) {
     constexpr std::size_t kWork = 2'000'000;  // multiply-adds: less is not worth waking a thread
-    constexpr std::size_t kAtOnce = 16;       // rows of b that stay in the cache while those of a pass
     out.resize(a.rows, b.rows);
     const std::size_t work = std::max<std::size_t>(a.rows * a.cols, 1);
     const std::size_t grain = (kWork / work + kAtOnce) / kAtOnce * kAtOnce;
     parallel_for(b.rows, grain, [&](std::size_t begin, std::size_t end) {
-        for (std::size_t first = begin; first < end; first += kAtOnce) {
-            const std::size_t count = std::min(kAtOnce, end - first);
-            for (std::size_t r = 0; r < a.rows; ++r)
-                dot_rows(a.row(r).data(), b.values.data() + first * b.cols, b.cols, a.cols, count,
-                         out.row(r).data() + first);
-        }
+        for (std::size_t first = begin; first < end; first += kAtOnce)
+            multiply_some(a, b, first, std::min(kAtOnce, end - first), out);
     });
 }
 

@@ -12,6 +12,7 @@
 #include "core/inference/serve/cache_cost.h"
 #include "core/inference/serve/draft.h"
 #include "core/inference/serve/rollout.h"
+#include "core/threads/parallel.h"
 
 using namespace fp8lab;
 
@@ -294,6 +295,40 @@ TEST_CASE("equal engines give 0 to the bit, others an effective sample size") {
     CHECK_THROWS_WITH_AS(measure_rollout(rollout, trainer, {.tokens = 57}), doctest::Contains("1 to 56"),
                          Error);
     CHECK_THROWS_AS(measure_rollout(rollout, trainer, {.temperature = 0}), Error);
+}
+
+TEST_CASE("engines that run beside each other give the bits that they give one after the other") {
+    const auto model = shipped_model();
+    const auto rollout = [&] {
+        Engine low(model, lowered("nvfp4")), trainer(model, lowered("bf16"));
+        return measure_rollout(low, trainer, {.tokens = 12, .answers = 32});
+    };
+    const auto draft = [&] {
+        Engine target(model, {}), low(model, lowered("mxfp4"));
+        return measure_draft(target, low, {.sequences = 32});
+    };
+    const int before = threads();
+    set_threads(1);
+    const Rollout alone = rollout();
+    const DraftRun draft_alone = draft();
+    set_threads(4);
+    const Rollout beside = rollout();
+    const DraftRun draft_beside = draft();
+    set_threads(before);
+    CHECK(beside.d.values == alone.d.values);
+    CHECK(beside.kl == alone.kl);
+    CHECK(draft_beside.alpha == draft_alone.alpha);
+    CHECK(draft_beside.accepted == draft_alone.accepted);
+
+    // A detached engine keeps its logits when another one of the model computes, and has those that it had before.
+    Engine one(model, {}), other(model, lowered("nvfp4"));
+    const TokenBatch prompt = held_out_pieces(*model, 2, 8, 5);
+    const Matrix<float> attached = one.forward(prompt);
+    one.detach();
+    const Matrix<float>& detached = one.forward(prompt);
+    CHECK(detached.values == attached.values);
+    CHECK(other.forward(prompt).values != attached.values);
+    CHECK(detached.values == attached.values);
 }
 
 TEST_CASE("the effective sample size: equal weights count fully, one large one as one") {
