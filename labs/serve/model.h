@@ -123,6 +123,8 @@ std::string amax_title(const AmaxSweep& sweep);
 Figure methods_figure(const Stems& stems, const Chosen& chosen);
 Figure layers_figure(const Chosen& chosen);
 Figure amax_figure(const AmaxSweep& sweep, double factor);
+// "24 tokens"; fewer than asked for: "24 tokens, the most that the context leaves".
+std::string tokens_words(int asked, int longest);
 // What the figures and tables of all parts write.
 std::string divergence_text(double value);  // "0.0173", "2.8e-4", "–"
 // "divergence, nats"; of a network that does not classify "relative squared error". `of_axis`: what it is from, too.

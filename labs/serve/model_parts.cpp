@@ -47,6 +47,12 @@ std::vector<table::Row> part_rows(Params& p) {
          .shown = false}};
 }
 
+std::string tokens_words(int asked, int longest) {
+    const int length = std::min(asked, longest);
+    return fmt::format("{} token{}{}", length, length == 1 ? "" : "s",
+                       asked > longest ? ", the most that the context leaves" : "");
+}
+
 bool Serve::perform(std::string_view action) {
     if (action != "round") return false;
     params.round = params.round % kRounds + 1;

@@ -74,7 +74,7 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
         if (const auto mouse = ImGui::GetIO().MousePos; plot.area.contains({mouse.x, mouse.y}))
             choose(plot.x_at(mouse.x));
     if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
-        choose(lab->params.length + arrows);
+        choose(std::min(lab->params.length, drafts.longest()) + arrows);
     std::vector<ui::EndWords> ends;
     for (const DraftCurve& curve : drafts.curves) {
         const double last = curve.run.speedup(curve.run.longest(), lab->params.price().of(curve.bits));
@@ -165,7 +165,7 @@ void DraftStage::draw_rows(Context& c, ServeLab& lab) {
     const auto length = static_cast<std::size_t>(std::min(lab->params.length, drafts.longest()));
     ui::headline(c, "serve.result",
                  {fmt::format("{:.2f}×", run.speedup(length, cost)),
-                  fmt::format("with {} token{}", length, length == 1 ? "" : "s"), run.speedup(length, cost)});
+                  "with " + tokens_words(lab->params.length, drafts.longest()), run.speedup(length, cost)});
     const std::size_t best = run.best_length(cost);
     const Rect top = ui::next_area(c, 28 * 5);
     float y = top.y0;

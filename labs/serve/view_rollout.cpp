@@ -58,14 +58,14 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area, float top) {
                  {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.tokens", plot.area, 2);
     const auto choose = [&](double tokens) {
-        set_field(lab.fields(), fmt::format("tokens={:.0f}", std::clamp(std::round(tokens), 1.0,
-                                                                        static_cast<double>(kMostTokens))));
+        const double longest = rollouts.chosen()->longest();
+        set_field(lab.fields(), fmt::format("tokens={:.0f}", std::clamp(std::round(tokens), 1.0, longest)));
     };
     if (press.clicked || press.held)
         if (const auto mouse = ImGui::GetIO().MousePos; plot.area.contains({mouse.x, mouse.y}))
             choose(plot.x_at(mouse.x));
     if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
-        choose(lab->params.tokens + arrows);
+        choose(std::min(lab->params.tokens, rollouts.chosen()->longest()) + arrows);
     std::vector<ui::EndWords> ends;
     const auto end = [&](double pct, const std::string& name) {
         const float y = plot.to_px(1, std::clamp(pct, plot.extents.y.lo, plot.extents.y.hi)).y;
@@ -105,7 +105,13 @@ void RolloutStage::draw_table(Context& c, ServeLab& lab, Rect area) {
     ui::region(c, "engines", area);
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.42F, 0.54F, 0.69F, 0.79F, 0.89F, 1.0F};
-    const std::array heads = {"|d| per token", "KL, nats", "ratio > 2", "ESS at 8", "at 28", "at 56"};
+    const std::array lengths = rollouts.lengths();
+    const std::array<std::string, 6> heads = {"|d| per token",
+                                              "KL, nats",
+                                              "ratio > 2",
+                                              fmt::format("ESS at {}", lengths[0]),
+                                              fmt::format("at {}", lengths[1]),
+                                              fmt::format("at {}", lengths[2])};
     const float head = area.y0 + c.px(12);
     ui::text_mid(c, {area.x0, head}, "engine", {Role::muted}, kSans13);
     for (std::size_t i = 0; i < heads.size(); ++i)
@@ -119,9 +125,9 @@ void RolloutStage::draw_table(Context& c, ServeLab& lab, Rect area) {
         const std::array values = {screen_number(line.mean_abs_d(), 2),
                                    screen_number(line.kl(), 2),
                                    screen_number(line.over_2_pct(), 2) + " %",
-                                   ess_text(line.median_ess_pct(std::min(8, line.longest()), kNoLimit)),
-                                   ess_text(line.median_ess_pct(std::min(28, line.longest()), kNoLimit)),
-                                   ess_text(line.median_ess_pct(line.longest(), kNoLimit))};
+                                   ess_text(line.median_ess_pct(lengths[0], kNoLimit)),
+                                   ess_text(line.median_ess_pct(lengths[1], kNoLimit)),
+                                   ess_text(line.median_ess_pct(lengths[2], kNoLimit))};
         ui::text_mid(c, {area.x0, middle}, name_of(line.engine), {Role::text}, l == 0 ? kBold13 : kSans13);
         for (std::size_t i = 0; i < values.size(); ++i)
             ui::text_mid(c, {x(kEdges[i]), middle}, values[i], {Role::text}, l == 0 ? kMonoBold13 : kMono13,
@@ -143,8 +149,8 @@ void RolloutStage::draw_rows(Context& c, ServeLab& lab) {
     const double median = chosen->median_ess_pct(length, kNoLimit);
     ui::headline(c, "serve.result",
                  {ess_text(median),
-                  fmt::format("of {} answers, {} token{}", lab->rollouts->spec.answers, length,
-                              length == 1 ? "" : "s"),
+                  fmt::format("of {} answers, {}", lab->rollouts->spec.answers,
+                              tokens_words(lab->params.tokens, chosen->longest())),
                   median});
     const bool cut = lab->params.truncate != "off";
     const Rect top = ui::next_area(c, cut ? 28 * 2 : 28);

@@ -89,7 +89,8 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
                   .y = {.label = "speed-up ×"}};
     if (!drafts.chosen()) return figure;
     figure.words = {figure.title + "."};
-    figure.vline("", length, kHairline);
+    figure.x.range = Range{1, static_cast<double>(drafts.longest())};
+    figure.vline("", std::min(length, drafts.longest()), kHairline);
     figure.hline("", 1, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
     double least = 1, most = 1;
     for (std::size_t i = drafts.curves.size(); i-- > 0;) {

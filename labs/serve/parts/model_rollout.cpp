@@ -64,6 +64,11 @@ double RolloutLine::over_2_pct() const {
     return mean(draws, [](const Rollout& r) { return r.over_2_pct(); });
 }
 
+std::array<int, 3> Rollouts::lengths() const {
+    const int longest = chosen() ? chosen()->longest() : kMostTokens;
+    return {std::max(longest / 7, 1), std::max(longest / 2, 1), longest};
+}
+
 double truncation_of(const std::string& truncate) {
     return truncate == "off" ? std::numeric_limits<double>::infinity() : std::stod(truncate);
 }

@@ -3,6 +3,7 @@
 // of kDraws draws.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ struct Rollouts {
     RolloutSpec spec = {};
     std::string network = {}, data = {};
     std::vector<RolloutLine> lines = {};  // the chosen one first; empty: not computed
+    // Lengths of an answer that tables tell of: a seventh, a half and all of the longest one; 8, 28, 56.
+    std::array<int, 3> lengths() const;
     const RolloutLine* chosen() const { return lines.empty() ? nullptr : &lines.front(); }
     bool is_complete() const { return chosen() && chosen()->draws.size() == kDraws; }  // the chosen one
 };

@@ -67,7 +67,8 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     const RolloutLine* chosen = rollouts.chosen();
     if (!chosen) return figure;
     figure.words = {figure.title + "."};
-    figure.vline("", tokens, kHairline);
+    figure.x.range = Range{1, std::max(2.0, static_cast<double>(chosen->longest()))};
+    figure.vline("", std::min(tokens, chosen->longest()), kHairline);
     figure.hline("", 100, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
     std::vector<double> least, most;
     for (int t = 1; t <= chosen->longest(); ++t) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -66,7 +67,46 @@ std::string trained(const Scratch& scratch, std::size_t rows, bool classifies, i
     return scratch / "own/1-fp32.safetensors";
 }
 
+// A small transformer, trained for a few steps.
+std::string trained_tokens(const Scratch& scratch, int context) {
+    TrainOptions options;
+    options.model = "transformer", options.task = "text", options.recipes = "fp32", options.steps = 5;
+    options.sizes = {{"d", 32}, {"blocks", 1}, {"heads", 2}, {"ffn", 64}, {"context", context}};
+    const TrainSpec spec = make_train_spec(options);
+    const auto trainer = make_cpu_trainer(spec);
+    trainer->step(spec.steps);
+    trainer->save(scratch.path / "tokens");
+    return scratch / "tokens/1-fp32.safetensors";
+}
+
 }  // namespace
+
+TEST_CASE("L17: with a short context the lab says the lengths that it used") {
+    const Scratch scratch;
+    const std::string path = "path=" + trained_tokens(scratch, 22);
+    ServeLab lab;
+    set(lab, {"model=own", path, "experiment=rollout", "answers=16", "others=off"});
+    const RolloutLine& line = *lab->rollouts->chosen();
+    CHECK(line.longest() == 14);
+    CHECK(lab->rollouts->lengths() == std::array{2, 7, 14});
+    CHECK(ess_title(*lab->rollouts, 56, "off").starts_with("After 14 tokens"));
+    CHECK(tokens_words(56, line.longest()) == "14 tokens, the most that the context leaves");
+    CHECK(tokens_words(14, line.longest()) == "14 tokens");
+    CHECK(tokens_words(1, line.longest()) == "1 token");
+    CHECK(lab.figures()[0].x.range->hi == 14);
+    const double all = number(lab, "ess_pct");
+    set(lab, {"tokens=14"});
+    CHECK(number(lab, "ess_pct") == all);
+
+    set(lab, {"experiment=draft", "length=16"});
+    CHECK(lab->drafts->longest() == 5);
+    CHECK(lab.figures()[0].x.range->hi == 5);
+    CHECK(lab->round->proposed.size() == 5);
+    const double most = number(lab, "speedup");
+    set(lab, {"length=5"});
+    CHECK(number(lab, "speedup") == most);
+    CHECK(Rollouts{}.lengths() == std::array{8, 28, 56});
+}
 
 TEST_CASE("L17: a network with fewer rows than asked for says how many a method saw") {
     const Scratch scratch;
