@@ -43,8 +43,11 @@ struct Params {
     std::string cache = "one";
     double k_factor = 1;
 
-    NetworkSpec network_spec() const { return {network, network == "own" ? path : ""}; }
-    NetworkSpec tokens_spec() const { return {model, model == "own" ? path : ""}; }
+    NetworkSpec network_spec() const { return spec_of(network); }
+    NetworkSpec tokens_spec() const { return spec_of(model); }
+    NetworkSpec spec_of(const std::string& name) const {
+        return name == "own" ? NetworkSpec{name, path, version_of(path)} : NetworkSpec{name};
+    }
     CommonSpec common() const { return {network_spec(), lower == "both", rows, damp}; }
     ChosenSpec chosen() const { return {common(), scheme, method, amax}; }
     StemsSpec stems() const { return {common(), is_stem(scheme) ? "" : scheme}; }

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <charconv>
+#include <system_error>
 
 #include "core/base/error.h"
 #include "core/files/files.h"
@@ -54,6 +55,14 @@ std::shared_ptr<TokenModel> read_tokens(const std::filesystem::path& file, const
 }
 
 }  // namespace
+
+std::string version_of(const std::string& path) {
+    std::error_code none;
+    const std::uintmax_t size = std::filesystem::file_size(path, none);
+    if (none) return {};
+    const auto changed = std::filesystem::last_write_time(path, none).time_since_epoch().count();
+    return none ? std::string() : fmt::format("{} {}", size, changed);
+}
 
 std::filesystem::path file_of(const NetworkSpec& spec) {
     if (spec.network == "transformer") return asset("models/transformer-600.safetensors");

@@ -15,6 +15,7 @@ namespace fp8lab::serve {
 struct NetworkSpec {
     std::string network = "digits-s1";  // "digits-s1" to "digits-s3", "transformer", "own"
     std::string path = {};              // own: a checkpoint of train --save
+    std::string version = {};           // version_of() it: one that is overwritten is read again
     bool operator==(const NetworkSpec&) const = default;
 };
 
@@ -34,6 +35,8 @@ struct Served {
     // What a method can see: rows of the training, or tokens of it.
     std::size_t train_rows() const;
 };
+// Size and time of change of a file, empty where there is none.
+std::string version_of(const std::string& path);
 // Its file. Throws input_error: an own one, and none is chosen.
 std::filesystem::path file_of(const NetworkSpec& spec);
 // Throws input_error: an own file that cannot be read, is no checkpoint, or has no data of its own.

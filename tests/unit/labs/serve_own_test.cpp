@@ -68,9 +68,9 @@ std::string trained(const Scratch& scratch, std::size_t rows, bool classifies, i
 }
 
 // A small transformer, trained for a few steps.
-std::string trained_tokens(const Scratch& scratch, int context) {
+std::string trained_tokens(const Scratch& scratch, int context, int steps = 5) {
     TrainOptions options;
-    options.model = "transformer", options.task = "text", options.recipes = "fp32", options.steps = 5;
+    options.model = "transformer", options.task = "text", options.recipes = "fp32", options.steps = steps;
     options.sizes = {{"d", 32}, {"blocks", 1}, {"heads", 2}, {"ffn", 64}, {"context", context}};
     const TrainSpec spec = make_train_spec(options);
     const auto trainer = make_cpu_trainer(spec);
@@ -126,6 +126,33 @@ TEST_CASE("L17: a network with fewer rows than asked for says how many a method 
     set(lab, {"network=digits-s1", "rows=1348"});
     CHECK(lab->chosen->seen == 1348);
     CHECK_THROWS_AS(set_field(lab.fields(), "rows=1349"), Error);
+}
+
+TEST_CASE("L17: a file that is overwritten under its name is read again") {
+    const Scratch scratch;
+    const std::string path = "path=" + trained(scratch, 64, true);
+    ServeLab lab;
+    set(lab, {"network=own", path});
+    const double before = number(lab, "divergence");
+    lab.update();
+    CHECK(number(lab, "divergence") == before);
+    trained(scratch, 64, true, 60);
+    lab.update();
+    const double after = number(lab, "divergence");
+    CHECK(after != before);
+    ServeLab fresh;
+    set(fresh, {"network=own", path});
+    CHECK(after == number(fresh, "divergence"));
+
+    // As it is for a model of tokens; a file that is gone says so.
+    const std::string tokens = trained_tokens(scratch, 16);
+    set(lab, {"experiment=kv", "model=own", "path=" + tokens});
+    const double kv = number(lab, "kv_divergence");
+    trained_tokens(scratch, 16, 20);
+    lab.update();
+    CHECK(number(lab, "kv_divergence") != kv);
+    std::filesystem::remove(tokens);
+    CHECK_THROWS_WITH_AS(lab.update(), doctest::Contains("No such file"), Error);
 }
 
 TEST_CASE("L17: training back takes no network that it could score on its training rows alone") {
