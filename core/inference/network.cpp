@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/files/memory.h"
-#include "core/nn/activation.h"
+#include "core/nn/ops/activation.h"
 #include "core/tensors/tensor_store.h"
 
 namespace fp8lab {

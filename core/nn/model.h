@@ -28,6 +28,10 @@ class GemmCasts {
     virtual void round_output(Matrix<T>& result) = 0;
     virtual void round_gradient(Matrix<T>& result) = 0;  // of wgrad
     virtual SwigluForm swiglu() const { return SwigluForm::plain; }
+    virtual int sum_bits() const { return 0; }  // Recipe::sum_bits
+    // y (rows, out) is what fprop gave of the operands x (rows, K) and w (out, K), rounded: for StepRecord's instruments.
+    virtual void note_product(TensorId, const Matrix<T>& /*x*/, const Matrix<T>& /*w*/,
+                              const Matrix<T>& /*y*/) {}
 };
 
 // No cast: every product is computed in type T.

@@ -66,6 +66,8 @@ void ModelPlan::check(const Recipe& recipe, std::string_view where) const {
         }
     if (recipe.scope != CastScope::linears && !has(GemmRole::attention))
         throw refused("option 'scope' is unknown to this model: all of its GEMMs are linear layers");
+    if (recipe.sum_bits > 0 && gated)
+        throw refused("option 'acc' is unknown to this model: its products accumulate in FP32");
     if (recipe.act != SwigluForm::plain && !gated)
         throw refused("option 'act' is unknown to this model: it has no SwiGLU");
     if (recipe.granularity == Granularity::block128 && in_scope(recipe.scope, GemmRole::attention))

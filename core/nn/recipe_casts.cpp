@@ -20,7 +20,8 @@ DelayedScale cold_start(const Recipe& recipe, const CastPlan& plan) {
             recipe.interval,
             static_cast<float>(max_finite(*plan.format)),
             recipe.pow2,
-            recipe.ema_decay};
+            recipe.ema_decay,
+            recipe.zero_amax};
 }
 
 // The sums are in 16 lanes, so that the compiler can vectorise and the order of the sums is fixed.
@@ -158,6 +159,7 @@ void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
     view_.reset();
     for (State& s : states_) {
         s.nonfinite = false;
+        s.product_error_pct = std::numeric_limits<float>::quiet_NaN();
         for (Side& side : s.sides) {
             if (accumulate_.amax == AmaxOf::each) side.rolling = side.delayed;
             side.casted = side.casted_before = false;
@@ -282,7 +284,8 @@ void RecipeCasts::note(TensorId id, Side& side, const Matrix<float>& value, cons
     describe(side, result.scale);
     const bool overflow_is_nonfinite = side.plan.overflow == Overflow::nonsaturate &&
                                        (has_nan(*side.plan.format) || has_infinity(*side.plan.format));
-    s.nonfinite |= result.stats.nonfinite > 0 || (overflow_is_nonfinite && result.stats.overflow > 0);
+    s.nonfinite |= result.stats.nonfinite > 0 || std::isinf(result.scale) ||
+                   (overflow_is_nonfinite && result.stats.overflow > 0);
 }
 
 void RecipeCasts::describe(Side& side, float scale) const {
@@ -312,6 +315,25 @@ void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& valu
         view.after.add(cast.values);
     }
     view_ = std::move(view);
+}
+
+void RecipeCasts::note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
+                               const Matrix<float>& y) {
+    if (evaluates_ || micro_ > 0 || step_ % kInstrumentSteps != 0) return;
+    const auto wide = [](const Matrix<float>& m) {
+        Matrix<double> out(m.rows, m.cols);
+        std::ranges::copy(m.values, out.values.begin());
+        return out;
+    };
+    Matrix<double> exact;
+    multiply_nt(wide(x), wide(w), exact);
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < exact.values.size(); ++i) {
+        const double off = static_cast<double>(y.values[i]) - exact.values[i];
+        error += off * off;
+        norm += exact.values[i] * exact.values[i];
+    }
+    state(w_id).product_error_pct = static_cast<float>(100 * std::sqrt(error / norm));
 }
 
 void RecipeCasts::round(Matrix<float>& result, OutType to) {
@@ -347,6 +369,7 @@ std::vector<TensorRecord> RecipeCasts::records() const {
             out.push_back(first.seen() ? first.record : second.record);
         if (first.seen() && second.seen() && second.record.applies)
             out.back().second_sqnr_db = second.record.sqnr_db;
+        out.back().product_error_pct = s.product_error_pct;
     }
     return out;
 }

@@ -18,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -79,6 +80,9 @@ class RecipeCasts final : public GemmCasts<float> {
     void round_output(Matrix<float>& result) override { round(result, recipe_.out); }
     void round_gradient(Matrix<float>& result) override { round(result, recipe_.wgrad); }
     SwigluForm swiglu() const override { return recipe_.act; }
+    int sum_bits() const override { return recipe_.sum_bits; }
+    void note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
+                      const Matrix<float>& y) override;
     // Feeds this step's amaxes to the delayed scales. The order is that of ModelPlan::tensors; a tensor that was not
     // cast in this step has NaN.
     std::vector<TensorRecord> end_step();
@@ -127,7 +131,8 @@ class RecipeCasts final : public GemmCasts<float> {
         std::array<Side, 2> sides;  // by Along; not split: both use the first
         bool split = false;
         float fixed_scale = 0;
-        bool nonfinite = false;  // in this step
+        bool nonfinite = false;                                             // in this step
+        float product_error_pct = std::numeric_limits<float>::quiet_NaN();  // of this step
         // What the GEMMs read of a weight that is not cast again, by Along.
         std::array<Matrix<float>, 2> kept;
         Gathered gathered;

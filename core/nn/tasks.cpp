@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/rng.h"
-#include "core/nn/activation.h"
+#include "core/nn/ops/activation.h"
 #include "core/nn/pictures/digits.h"
 #include "core/nn/streams.h"
 #include "core/nn/tokens/token_tasks.h"

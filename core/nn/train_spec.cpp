@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/named.h"
 #include "core/base/units.h"
+#include "core/nn/faults.h"
 #include "core/nn/model.h"
 #include "core/nn/pictures/digits.h"
 #include "core/nn/streams.h"
@@ -288,6 +289,8 @@ TrainSpec make_train_spec(const TrainOptions& options) {
     spec.weight_decay = in_range("--weight-decay", options.weight_decay, 0.0, 1e6);
     spec.seed = options.seed;
     spec.init_from = options.init_from, spec.teacher = options.teacher;
+    if (!options.poison.empty()) spec.poison = parse_poison(options.poison);
+    spec.zero_last = parse_init(options.init);
     set_accumulation(spec, options);
     set_ranks(spec, options);
     // Names are checked before a file is read.
@@ -313,6 +316,7 @@ TrainSpec make_train_spec(const TrainOptions& options) {
         throw usage_error("--teacher", "its probabilities are targets of cross-entropy; the loss is " +
                                            std::string(to_string(spec.loss)));
     check_fit(spec, task);
+    check_faults(spec);
     check_accumulation(spec, options);
     check_ranks(spec, options);
     return spec;
@@ -378,12 +382,12 @@ std::string command_line(const TrainSpec& spec) {
     for (const Recipe& arm : spec.arms) arms.push_back(recipe_text(arm));
     return fmt::format(
         "--recipe {} --task {} {} --batch {} --steps {} --lr {} --schedule {} "
-        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}{}",
+        "--optimizer {} --weight-decay {} --loss {} --seed {}{}{}{}{}{}",
         fmt::join(arms, ","), task_text(spec), model_text(spec),
         spec.devices.empty() ? spec.batch : spec.batch / spec.ranks.count, spec.steps, shortest(spec.lr),
         to_string(spec.schedule), to_string(spec.optimizer), shortest(spec.weight_decay),
-        to_string(spec.loss), spec.seed, optimizer_text(spec), files_text(spec), accumulation_text(spec),
-        ranks_text(spec.ranks, spec.devices));
+        to_string(spec.loss), spec.seed, optimizer_text(spec), files_text(spec), faults_text(spec),
+        accumulation_text(spec), ranks_text(spec.ranks, spec.devices));
 }
 
 double learning_rate(const TrainSpec& spec, int step) {

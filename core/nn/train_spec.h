@@ -40,6 +40,14 @@ struct Accumulation {
     AmaxOf amax = AmaxOf::max;
 };
 
+// One step whose x is multiplied by `factor`, in the first `rows` rows of the batch; 0: in all. Of a transformer what the
+// embedding gives.
+struct Poison {
+    int step = 0;  // 0-based
+    double factor = 1;
+    int rows = 0;
+};
+
 struct TrainSpec {
     std::string model = "mlp";                      // core/nn/models.cpp
     std::map<std::string, int, std::less<>> sizes;  // the options of the model: ModelEntry::options
@@ -63,6 +71,9 @@ struct TrainSpec {
     // Checkpoints of the same model: the weights that all arms start from, with moments at 0; and a network whose softmax
     // is the target of the loss instead of the labels (core/trainer/teacher_network.h). Empty: none.
     std::string init_from, teacher;
+    // Faults on purpose (core/nn/faults.h). zero_last: the weights of the last layer start at 0, as LoRA's B does.
+    std::optional<Poison> poison;
+    bool zero_last = false;
     Ranks ranks;
     std::vector<int> devices;  // the GPU of each rank; empty: ranks of the CPU, or one GPU
     std::vector<Recipe> arms;  // same initial weights, same batches, own optimiser state
@@ -86,6 +97,7 @@ struct TrainOptions {
     std::optional<int> accumulate;
     std::string accumulate_in = {}, weight_cache = {}, amax_of = {};  // empty: the default
     std::string init_from = {}, teacher = {};
+    std::string poison = {}, init = {};  // "656:1e6:1", "zero-last"
     std::optional<int> ranks;
     std::vector<int> devices = {};  // of GPUs; with several, `batch` is that of each
     std::optional<double> timeout_s;

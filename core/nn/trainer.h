@@ -69,8 +69,12 @@ struct TensorRecord {           // one tensor in one step; NaN: not measured in 
     float second_sqnr_db = std::numeric_limits<float>::quiet_NaN();
     // With micro-batches: in how many of the step's casts an element saturates.
     float saturated_casts = std::numeric_limits<float>::quiet_NaN();
+    // Of class w, of model mlp on the CPU, in every kInstrumentSteps-th step: how many of the stored weights this step's
+    // update changed, and the distance of fprop's outputs from the exact product of its operands, per cent of its norm.
+    float moved_pct = std::numeric_limits<float>::quiet_NaN(), product_error_pct = moved_pct;
     bool applies = true;  // false: the recipe does not cast this tensor (CSV cells stay empty)
 };
+inline constexpr int kInstrumentSteps = 50;
 struct RankRecord {  // one rank in one step
     double loss = 0;
     std::optional<TensorRecord> watched = {};  // its cast of the watched tensor

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "core/base/error.h"
 
@@ -23,13 +24,14 @@ float largest(const std::vector<float>& history) {
 }  // namespace
 
 DelayedScale::DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2,
-                           float ema_decay)
+                           float ema_decay, ZeroAmax zero_amax)
     : fp8_max_(fp8_max),
       algo_(algo),
       margin_(margin),
       interval_(interval),
       pow2_(pow2),
-      ema_decay_(ema_decay) {
+      ema_decay_(ema_decay),
+      zero_amax_(zero_amax) {
     set_history(history);
 }
 
@@ -42,7 +44,10 @@ void DelayedScale::update(float amax) {
     history_[0] = 0;
     if (++scale_age_ < interval_) return;
     scale_age_ = 0;
-    scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_);
+    if (reduced == 0 && zero_amax_ == ZeroAmax::inf)
+        scale_ = std::numeric_limits<float>::infinity();
+    else
+        scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_);
 }
 
 void DelayedScale::set_history(int length) {

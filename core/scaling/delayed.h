@@ -4,7 +4,7 @@
 //   2. amax of the unscaled tensor into slot 0 of the history
 //   3. reduce the history: max of all slots, or slot 0; or, which Transformer Engine does not have, ema_of()
 //   4. roll: the oldest, slot 1, drops out; slot 0 moves to the end and becomes 0
-//   5. scale = max * 2^-margin / amax; an amax of 0 or not finite keeps it, an overflow gives FLT_MAX
+//   5. scale = max * 2^-margin / amax; an amax of 0 (but for ZeroAmax::inf) or not finite keeps it, an overflow gives FLT_MAX
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ class DelayedScale {
   public:
     DelayedScale() = default;
     DelayedScale(int history, AmaxAlgo algo, int margin, int interval, float fp8_max, bool pow2 = false,
-                 float ema_decay = 0);
+                 float ema_decay = 0, ZeroAmax zero_amax = ZeroAmax::keep);
     // The scale that this step's cast uses; 1 at the start.
     float scale() const { return scale_; }
     // The amax history, slot 0 first.
@@ -48,6 +48,7 @@ class DelayedScale {
     int margin_ = 0, interval_ = 1, scale_age_ = 0;
     bool pow2_ = false;
     float ema_decay_ = 0;
+    ZeroAmax zero_amax_ = ZeroAmax::keep;
 };
 
 // One step of `simulate`, which feeds a series of amaxes to a DelayedScale.

@@ -135,6 +135,7 @@ float per_tensor_scale(const CastPlan& plan, std::span<const float> values, cons
     if (!plan.scaled) return 1;
     if (request.tensor_scale != 0) return request.tensor_scale;
     const float largest = request.tensor_amax < 0 ? scale_amax(plan, values) : request.tensor_amax;
+    if (largest == 0 && plan.zero_amax == ZeroAmax::inf) return std::numeric_limits<float>::infinity();
     return scale_from_amax(largest, static_cast<float>(max_finite(*plan.format)), plan.margin, 1, plan.pow2);
 }
 
@@ -157,6 +158,7 @@ CastPlan plan_of(const Recipe& recipe, TensorClass tensor) {
     plan.amax_percentile =
         plan.granularity == Granularity::tensor && plan.scaled ? recipe.amax_percentile : 0;
     plan.pow2 = recipe.pow2;
+    if (plan.granularity == Granularity::tensor && plan.scaled) plan.zero_amax = recipe.zero_amax;
     plan.margin = recipe.margin;
     plan.mx_rule = recipe.mx_rule;
     plan.target = recipe.target;

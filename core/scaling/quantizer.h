@@ -20,8 +20,9 @@ struct CastPlan {
     bool square_blocks = false;  // of weights: 128x128 instead of 1x128, 16x16 instead of 1x16
     bool scaled = false;         // false: scale 1 (recipe `unscaled`, bf16, fp32)
     bool pow2 = false;
-    double amax_percentile = 0;  // Recipe::amax_percentile; scales per tensor only
-    int margin = 0;              // FP32 scales: headroom above the amax in powers of two
+    ZeroAmax zero_amax = ZeroAmax::keep;  // of one scale per tensor
+    double amax_percentile = 0;           // Recipe::amax_percentile; scales per tensor only
+    int margin = 0;                       // FP32 scales: headroom above the amax in powers of two
     MxRule mx_rule = MxRule::up;
     Nvfp4Target target = Nvfp4Target::six;  // of block16
     Rounding rounding = Rounding::nearest;

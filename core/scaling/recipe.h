@@ -31,6 +31,9 @@ enum class MxRule { up, floor, even };  // numerics.md 1.4: RCEIL, OCP's FLOOR, 
 // What the amax of an NVFP4 block becomes: 6, the largest E2M1; 4, where the codes lie denser; or, block by block,
 // the one with the smaller squared error (arXiv 2512.02010, "Four Over Six"). Texts: 6, 4, 4or6.
 enum class Nvfp4Target { six, four, four_or_six };
+// The scale of a tensor whose amax is 0: the one before, 1 at the start, or max / 0, which makes NaN of every zero. Texts:
+// keep, inf. The second is a fault that programs have had.
+enum class ZeroAmax { keep, inf };
 // The type in which weights that GEMMs read are kept between steps. bf16: rounded after each update (round_update), as
 // PyTorch has them without an FP32 master. none: on an E4M3 grid of one scale per tensor.
 enum class MasterWeights { fp32, bf16, none };
@@ -92,6 +95,7 @@ struct Recipe {
     int margin = 0;     // -8..16, an exponent of two: FP32 scale = max * 2^-margin / amax
     int interval = 1;   // the scale is computed every N-th step; the history rolls every step
     bool pow2 = false;  // scale rounded down to a power of two
+    ZeroAmax zero_amax = ZeroAmax::keep;
     MxRule mx_rule = MxRule::up;
     Rounding round = Rounding::nearest, round_bwd = Rounding::nearest, round_update = Rounding::nearest;
     Overflow overflow = Overflow::saturate;
@@ -106,6 +110,9 @@ struct Recipe {
     OutType out = OutType::bf16;    // type of the outputs of fprop and dgrad
     OutType wgrad = OutType::fp32;  // type of the weight gradient; bf16 as PyTorch has it for BF16 weights
     FastAccum fast_accum = FastAccum::fprop;
+    // Stored mantissa bits that the accumulator of each GEMM keeps after every addition (core/nn/models/mlp/narrow_sums.h); 0: FP32.
+    // Of model mlp, on the CPU. Texts: acc=fp32, acc=3.
+    int sum_bits = 0;
     std::array<GemmInput, 3> inputs = {};  // by Gemm; texts: fprop_in, dgrad_in, wgrad_in
     // Where the casts along rows and along columns differ: the second one is of the codes of the first, not of the tensor.
     bool columns_from_rowwise = false;  // text: colsrc=rowwise

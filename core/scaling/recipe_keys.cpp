@@ -65,6 +65,9 @@ bool has_fp32_scale(const Recipe& r) {
     return r.scale != ScaleSource::none && r.granularity != Granularity::block32 &&
            r.granularity != Granularity::block16;
 }
+bool has_scale_per_tensor(const Recipe& r) {
+    return r.scale != ScaleSource::none && r.granularity == Granularity::tensor;
+}
 bool has_nvfp4_scale(const Recipe& r) { return r.granularity == Granularity::block16; }
 bool has_mx_scale(const Recipe& r) { return r.granularity == Granularity::block32; }
 // The recipes of FP6, FP4 and INT8 are named after their format.
@@ -120,6 +123,17 @@ std::string algo_text(const Recipe& recipe) {
 
 bool set_loss_scale(Recipe& recipe, std::string_view text) {
     return read_between(text, 0.0F, std::numeric_limits<float>::infinity(), recipe.loss_scale);
+}
+
+bool set_sum_bits(Recipe& recipe, std::string_view text) {
+    if (text == "fp32") return recipe.sum_bits = 0, true;
+    int bits = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), bits);
+    constexpr int kFewest = 2, kMost = 22;  // core/nn/models/mlp/narrow_sums.h
+    if (problem != std::errc{} || end != text.data() + text.size() || bits < kFewest || bits > kMost)
+        return false;
+    recipe.sum_bits = bits;
+    return true;
 }
 
 std::string wide_text(const Recipe& recipe) {
@@ -223,6 +237,8 @@ Keys scale_keys() {
         choice("fwd", &Recipe::fwd, elements, chooses_formats),
         choice("bwd", &Recipe::bwd, elements, chooses_formats),
         choice("pow2", &Recipe::pow2, kSwitches, has_fp32_scale),
+        choice("zero_amax", &Recipe::zero_amax, {{"keep", ZeroAmax::keep}, {"inf", ZeroAmax::inf}},
+               has_scale_per_tensor),
         choice("mxrule", &Recipe::mx_rule,
                {{"up", MxRule::up}, {"floor", MxRule::floor}, {"even", MxRule::even}}, has_mx_scale),
     };
@@ -289,6 +305,8 @@ Keys gemm_keys() {
         choice("colsrc", &Recipe::columns_from_rowwise, {{"original", false}, {"rowwise", true}},
                casts_each_way),
         choice("fake", &Recipe::fake, kSwitches, can_be_fake),
+        {"acc", "fp32|2-22", always, set_sum_bits,
+         [](const Recipe& r) { return r.sum_bits == 0 ? "fp32" : std::to_string(r.sum_bits); }},
         choice("fast_accum", &Recipe::fast_accum,
                {{"fprop", FastAccum::fprop}, {"all", FastAccum::all}, {"none", FastAccum::none}},
                casts_to_8_bits_or_less),

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include "core/base/error.h"
+#include "core/nn/faults.h"
 #include "core/ranks/local.h"
 #include "core/threads/parallel.h"
 #include "core/trainer/decision.h"
@@ -48,7 +51,7 @@ Arm::Arm(const TrainSpec& spec, const Recipe& recipe)
     for (std::size_t i = 0; i < moments_.size(); ++i)
         if (plan().parameters[i].operand) weights_.push_back(i);
     scaler_.set_recipe(recipe);
-    model_->initialise(spec.seed);
+    initialise(*model_, spec);
     if (!spec.init_from.empty()) set_parameters(*model_, load_weights("--init-from", spec.init_from, spec));
     if (!spec.teacher.empty()) teacher_.emplace(spec);
     if (!stores_fp32()) use_storage_scales(scales_for_weights());
@@ -173,6 +176,7 @@ void Arm::update(int step, double lr) {
     const float loss_scale = scaler_.state().scale;
     StepRecord record = end_step(step);
     const bool loss_is_finite = std::isfinite(record.loss), has_gradients = loss_is_finite || several_ranks();
+    moved_pct_.clear();
     const bool skipped = has_gradients && !scaler_.unscale(gradients());
     const bool updated = has_gradients && (skipped || apply_update(step - scaler_.state().skipped, step, lr));
     const bool alive = loss_is_finite && updated;
@@ -185,6 +189,8 @@ void Arm::update(int step, double lr) {
     }
     if (has_narrow_moments(casts().recipe()) && alive && !skipped)
         record.v_zero_pct = v_zero_pct_, record.large_updates_ppm = large_updates_ppm_;
+    for (std::size_t k = 0; k < moved_pct_.size(); ++k)
+        record.tensors[plan().parameters[weights_[k]].operand->index].moved_pct = moved_pct_[k];
     if (!alive) record.loss = std::numeric_limits<double>::quiet_NaN();
     // A step that became non-finite before the watched tensor keeps the view of the last one that had it.
     if (auto view = casts().watched()) watched_ = std::move(view);
@@ -203,13 +209,34 @@ bool Arm::apply_update(int updates, int step, double lr) {
                             spec_.beta1,     spec_.beta2, spec_.eps};
     bool finite = true;
     const auto parameters = model_->parameters();
+    const std::vector<std::vector<float>> before = weights_before(step);
     if (spec_.clip > 0) limit_norm(gradients(), spec_.clip);
     for (std::size_t i = 0; i < parameters.size(); ++i)
         finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     if (finite) store_moments(how, step);
     model_->after_update();
     store_weights(casts().recipe().round_update, step);
+    count_moved(before);
     return finite;
+}
+
+std::vector<std::vector<float>> Arm::weights_before(int step) const {
+    std::vector<std::vector<float>> out;
+    if (plan().gated || step % kInstrumentSteps != 0) return out;
+    for (const std::size_t i : weights_) out.emplace_back(value(i).begin(), value(i).end());
+    return out;
+}
+
+void Arm::count_moved(const std::vector<std::vector<float>>& before) {
+    moved_pct_.clear();
+    for (std::size_t k = 0; k < before.size(); ++k) {
+        const std::span<const float> now = value(weights_[k]);
+        const auto moved =
+            std::transform_reduce(now.begin(), now.end(), before[k].begin(), std::size_t{0}, std::plus<>(),
+                                  [](float a, float b) { return std::size_t{a != b}; });
+        moved_pct_.push_back(
+            static_cast<float>(100 * static_cast<double>(moved) / static_cast<double>(now.size())));
+    }
 }
 
 void Arm::store_moments(const OptimizerStep& how, int step) {

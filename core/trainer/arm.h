@@ -59,6 +59,9 @@ class Arm {
   private:
     // `updates` before this one, which AdamW counts; less than `step` where steps were skipped.
     bool apply_update(int updates, int step, double lr);
+    // Of model mlp, copies of the weights in every kInstrumentSteps-th step, and how many of them the update then changed.
+    std::vector<std::vector<float>> weights_before(int step) const;
+    void count_moved(const std::vector<std::vector<float>>& before);
     void store_moments(const OptimizerStep& how, int step);  // rounds what the recipe keeps in fewer bits
     struct Rank {
         RecipeCasts casts;
@@ -109,6 +112,7 @@ class Arm {
     Matrix<float> dy_;
     LossScaler scaler_;
     std::optional<TensorId> watch_;                  // of this step
+    std::vector<float> moved_pct_;                   // by weights_, of the newest update; empty: not measured
     double v_zero_pct_ = 0, large_updates_ppm_ = 0;  // StepRecord: of the newest update
     double gradients_ms_ = 0;
     std::vector<StepRecord> records_;

@@ -8,6 +8,7 @@
 #include "core/base/overloaded.h"
 #include "core/files/memory.h"
 #include "core/nn/blas.h"
+#include "core/nn/faults.h"
 #include "core/nn/memory/cpu_memory.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
@@ -45,7 +46,7 @@ class CpuTrainer final : public Trainer {
     void step_once();
     void evaluate();
     void apply(const Command& command);
-    void poison(float factor);
+    void poison(float factor, int rows);
     std::span<const MicroBatch> cut();
     void spoil(const BadRank& bad);
     // work(index) of those that have not stopped. Arms share nothing that they write to; where they keep every thread
@@ -101,11 +102,14 @@ void CpuTrainer::apply(const Command& command) {
         command);
 }
 
-void CpuTrainer::poison(float factor) {
+// rows: the first ones; 0: all.
+void CpuTrainer::poison(float factor, int rows) {
     if (auto* tokens = std::get_if<TokenBatch>(&whole_.batch)) {
         tokens->factor = factor;
     } else if (factor != 1) {
-        for (float& x : std::get<DenseBatch>(whole_.batch).x.values) x *= factor;
+        Matrix<float>& x = std::get<DenseBatch>(whole_.batch).x;
+        const std::size_t count = rows > 0 ? static_cast<std::size_t>(rows) * x.cols : x.values.size();
+        for (float& value : std::span(x.values).first(count)) value *= factor;
     }
 }
 
@@ -147,7 +151,7 @@ void CpuTrainer::step_once() {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
     }
     task_->draw(steps_done_, whole_.batch);
-    poison(poison_);
+    poison(poison_ * poison_factor(spec_, steps_done_), spec_.poison ? spec_.poison->rows : 0);
     const std::span<const MicroBatch> parts = cut();
     for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(parts, steps_done_, watched_); });
     const AskBetween to_the_end;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/nn/faults.h"
 #include "core/nn/model.h"
 #include "core/scaling/moment_storage.h"
 #include "core/scaling/side_cast.h"
@@ -180,7 +181,7 @@ CastPlan CudaArm::second_cast_of(TensorId id) const { return slots_[id.index]->o
 // The model of core, from the seed alone: every arm and backend starts from the same weights.
 void CudaArm::initialise() {
     const auto model = make_model(spec_);
-    model->initialise(spec_.seed);
+    fp8lab::initialise(*model, spec_);
     ArmCheckpoint start;
     for (const Parameter<float>& p : model->parameters())
         start.parameters.push_back({{p.value.begin(), p.value.end()}, {}, {}});

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "core/nn/activation.h"
 #include "core/nn/loss.h"
+#include "core/nn/ops/activation.h"
 #include "core/nn/optimizer.h"
 
 namespace fp8lab::cuda {

@@ -99,6 +99,12 @@ EngineChoice choose_engine(const Recipe& recipe, const Refusal& refusal) {
     if (recipe.fake)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "fake=1 is computed on the CPU only: --backend cpu");
+    if (recipe.sum_bits > 0)
+        throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                    fmt::format("acc={} is computed on the CPU only: --backend cpu", recipe.sum_bits));
+    if (recipe.zero_amax == ZeroAmax::inf)
+        throw Error(ErrorKind::backend, "recipe " + recipe.name,
+                    "zero_amax=inf is computed on the CPU only: --backend cpu");
     if (recipe.amax_percentile > 0)
         throw Error(ErrorKind::backend, "recipe " + recipe.name,
                     "scales from a percentile are computed on the CPU only: --backend cpu");

@@ -47,6 +47,12 @@ void refuse_files(const TrainSpec& spec) {
             throw Error(ErrorKind::backend, option, "is computed on the CPU only: --backend cpu");
 }
 
+void refuse_faults(const TrainSpec& spec) {
+    if (spec.poison && spec.poison->rows > 0)
+        throw Error(ErrorKind::backend, "--poison",
+                    "a GPU multiplies the whole batch, STEP:FACTOR: --backend cpu");
+}
+
 void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines) {
     const Ranks& ranks = spec.ranks;
     if (ranks.count == 1) return;

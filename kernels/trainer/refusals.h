@@ -13,6 +13,7 @@ EngineChoice engine_or_refusal(const TrainSpec& spec, const Recipe& recipe, cons
 void refuse_accumulation(const TrainSpec& spec);
 // --init-from and --teacher.
 void refuse_files(const TrainSpec& spec);
+void refuse_faults(const TrainSpec& spec);
 void refuse_ranks(const TrainSpec& spec, const std::vector<Engine>& engines);
 
 }  // namespace fp8lab::cuda

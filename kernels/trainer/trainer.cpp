@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/overloaded.h"
+#include "core/nn/faults.h"
 #include "core/nn/model.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
@@ -145,6 +146,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
         throw Error(ErrorKind::backend, "--ranks", "virtual ranks are computed on the CPU: --backend cpu");
     refuse_accumulation(spec);
     refuse_files(spec);
+    refuse_faults(spec);
     for (const Recipe& recipe : spec.arms) model_plan(spec).check(recipe);
     check(cudaSetDevice(device_->index), "cudaSetDevice");
     std::vector<Engine> engines;
@@ -221,7 +223,8 @@ float CudaTrainer::bad_factor(int step) const {
 // What steps first, ..., first + count - 1 need from the host.
 void CudaTrainer::stage(int first, int count) {
     for (int step = first; step < first + count; ++step)
-        batches_->stage(step, learning_rate(spec_, step), std::exchange(poison_, 1.0F) * bad_factor(step),
+        batches_->stage(step, learning_rate(spec_, step),
+                        std::exchange(poison_, 1.0F) * poison_factor(spec_, step) * bad_factor(step),
                         stream());
 }
 

@@ -30,6 +30,13 @@ void add_recipe_options(CLI::App& verb, TrainFlags& flags) {
         "a checkpoint of the same model in FP32: its softmax is the target instead of the labels");
 }
 
+void add_fault_options(CLI::App& verb, TrainOptions& train) {
+    verb.add_option(
+        "--poison", train.poison,
+        "STEP:FACTOR[:ROWS]: x of one step times FACTOR, in the first ROWS rows of the batch or in all");
+    verb.add_option("--init", train.init, "zero-last: the weights of the last layer start at 0 (mlp)");
+}
+
 void add_rank_options(CLI::App& verb, TrainFlags& flags) {
     TrainOptions& train = flags.train;
     verb.add_option(
@@ -154,6 +161,7 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
                     "when weights are cast: once a step, in each micro-batch, or never again (stale); once");
     verb.add_option("--amax-of", train.amax_of,
                     "of the micro-batches, for delayed scaling: max, last, or each of them; max");
+    add_fault_options(verb, train);
     add_rank_options(verb, flags);
     verb.add_option("--history", train.recipe_defaults.history, "amax history length of arms that name none")
         ->check(whole("--history", 1, 4096))

@@ -78,13 +78,15 @@ void find_worst_underflow(const std::vector<StepRecord>& records, const ModelPla
 
 // The columns of a CSV that only some runs have.
 struct MoreColumns {
-    bool kurtosis = false, micro_batches = false, loss_scale = false, moments = false, ranks = false;
+    bool instruments = false, kurtosis = false, micro_batches = false, loss_scale = false, moments = false,
+         ranks = false;
     std::vector<std::size_t>
         second_casts;  // tensors of which an arm casts each GEMM's operand in its own way
 };
 
 MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
     MoreColumns out{.kurtosis = plan.gated, .second_casts = {}};
+    out.instruments = !find_model(spec.model).tokens;
     out.micro_batches = spec.accumulate.micro_batches > 1;
     out.loss_scale = std::ranges::any_of(spec.arms, [](const Recipe& r) { return r.loss_scale > 0; });
     out.ranks = spec.ranks.count > 1;
@@ -101,7 +103,24 @@ MoreColumns more_columns(const TrainSpec& spec, const ModelPlan& plan) {
     return out;
 }
 
-void append_row(std::string& out, const StepRecord& record, const std::string& recipe,
+// In the order of instrument_columns().
+void append_instruments(std::string& out, const StepRecord& record, const ModelPlan& plan) {
+    for (const TensorRecord& t : record.tensors) out += "," + (t.applies ? cell(t.sqnr_db) : "");
+    for (std::size_t i = 0; i < plan.tensors.size(); ++i)
+        if (plan.tensors[i].tensor == TensorClass::w)
+            out += "," + cell(record.tensors[i].moved_pct) + "," + cell(record.tensors[i].product_error_pct);
+}
+
+std::string instrument_columns(const ModelPlan& plan) {
+    std::string out;
+    for (const OperandSpec& tensor : plan.tensors) out += ",sqnr_db_" + tensor.name;
+    for (const OperandSpec& tensor : plan.tensors)
+        if (tensor.tensor == TensorClass::w)
+            out += fmt::format(",moved_pct_{0},product_error_pct_{0}", tensor.name);
+    return out;
+}
+
+void append_row(std::string& out, const StepRecord& record, const std::string& recipe, const ModelPlan& plan,
                 const MoreColumns& more) {
     out += fmt::format("{},{},{},{},{}", record.step, recipe, shortest(record.loss), cell(record.accuracy),
                        shortest(record.step_ms));
@@ -111,6 +130,7 @@ void append_row(std::string& out, const StepRecord& record, const std::string& r
                          : ",,,,";
     for (const TensorRecord& t : record.tensors)
         out += t.applies ? fmt::format(",{},{}", cell(t.lost_l1_pct), cell(t.lost_energy_pct)) : ",,";
+    if (more.instruments) append_instruments(out, record, plan);
     for (const TensorRecord& t : record.tensors)
         if (more.kurtosis) out += "," + (t.applies ? cell(t.kurtosis) : "");
     for (const std::size_t i : more.second_casts) out += "," + cell(record.tensors[i].second_sqnr_db);
@@ -241,6 +261,7 @@ std::string TrainReport::csv() const {
         out += fmt::format(",amax_{0},scale_{0},underflow_pct_{0},overflow_pct_{0}", tensor.name);
     for (const OperandSpec& tensor : plan.tensors)  // behind the columns of older versions
         out += fmt::format(",lost_l1_pct_{0},lost_energy_pct_{0}", tensor.name);
+    if (more.instruments) out += instrument_columns(plan);
     for (const OperandSpec& tensor : plan.tensors)
         if (more.kurtosis) out += ",kurtosis_" + tensor.name;
     for (const std::size_t i : more.second_casts)
@@ -259,7 +280,7 @@ std::string TrainReport::csv() const {
     for (std::size_t row = 0; row < longest; ++row)
         for (std::size_t i = 0; i < arms_.size(); ++i)
             if (row < arms_[i].records.size())
-                append_row(out, arms_[i].records[row], spec_.arms[i].name, more);
+                append_row(out, arms_[i].records[row], spec_.arms[i].name, plan, more);
     return out;
 }
 

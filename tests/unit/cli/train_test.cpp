@@ -55,7 +55,14 @@ TEST_CASE("train writes the documented CSV: one row an arm and step, empty where
     CHECK(rows[0][5] == "amax_x1");
     CHECK(rows[0][16] == "overflow_pct_dy1");
     CHECK(rows[0][29] == "lost_l1_pct_x1");  // two layers of x, w, dy; four columns each, and two after them
-    CHECK(rows[0].size() == 5 + 2 * 3 * 4 + 2 * 3 * 2);
+    CHECK(rows[0][41] == "sqnr_db_x1");
+    CHECK(rows[0][47] == "moved_pct_w1");
+    CHECK(rows[0][50] == "product_error_pct_w2");
+    CHECK(rows[0].size() == 5 + 2 * 3 * 4 + 2 * 3 * 2 + 2 * 3 + 2 * 2);
+    CHECK(rows[1][41].empty());
+    CHECK(std::stof(rows[2][41]) > 20);
+    CHECK(rows[2][47] == "100");  // step 0; the next that is measured is 50
+    CHECK(rows[5][47].empty());
     for (const auto& row : rows) CHECK(row.size() == rows[0].size());
     CHECK(rows[1][1] == "fp32");
     CHECK(rows[1][3].empty());  // accuracy: a regression
@@ -159,7 +166,7 @@ TEST_CASE("moments in fewer bits add their columns behind all others, empty for 
     CHECK(arm[1]["v_zero_pct"].get<double>() == doctest::Approx(sum / steps));
     CHECK(arm[1].contains("large_updates_ppm"));
     CHECK(rows_of(fp8lab(kSmall + "--recipe bf16:m=fp32,bf16:master=bf16 --csv -").out).front().back() ==
-          "lost_energy_pct_dy2");
+          "product_error_pct_w2");
 }
 
 TEST_CASE("two runs of one command agree in every column but step_ms") {

@@ -111,8 +111,10 @@ TEST_CASE("train writes the columns of cli.md and repeats itself in all but the 
         a[0].ends_with("amax_dy2,scale_dy2,underflow_pct_dy2,overflow_pct_dy2,"  // and the newer ones
                        "lost_l1_pct_x1,lost_energy_pct_x1,lost_l1_pct_w1,lost_energy_pct_w1,"
                        "lost_l1_pct_dy1,lost_energy_pct_dy1,lost_l1_pct_x2,lost_energy_pct_x2,"
-                       "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2"));
-    for (const std::string& line : a) CHECK(std::ranges::count(line, ',') == 4 + 6 * 6);
+                       "lost_l1_pct_w2,lost_energy_pct_w2,lost_l1_pct_dy2,lost_energy_pct_dy2,"
+                       "sqnr_db_x1,sqnr_db_w1,sqnr_db_dy1,sqnr_db_x2,sqnr_db_w2,sqnr_db_dy2,"
+                       "moved_pct_w1,product_error_pct_w1,moved_pct_w2,product_error_pct_w2"));
+    for (const std::string& line : a) CHECK(std::ranges::count(line, ',') == 4 + 6 * 6 + 6 + 2 * 2);
     const auto without_time = [](const std::string& line) {
         std::vector<std::string> cells;
         std::istringstream in(line);

@@ -174,7 +174,7 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
           "overflow=saturate|nonsaturate "
           "master=fp32|bf16|none m=fp32|bf16|fp16|e4m3|e5m2 v=fp32|bf16|fp16|e4m3|e5m2 "
           "moment_block=128|tensor round_m=nearest|stochastic round_v=nearest|stochastic out=bf16|fp32 "
-          "wgrad=fp32|bf16 colsrc=original|rowwise fake=0|1 fast_accum=fprop|all|none "
+          "wgrad=fp32|bf16 colsrc=original|rowwise fake=0|1 acc=fp32|2-22 fast_accum=fprop|all|none "
           "fprop_in=fp32|bf16|RECIPE dgrad_in=fp32|bf16|RECIPE wgrad_in=fp32|bf16|RECIPE");
     CHECK(why_refused("bf16:history=4").starts_with("unknown bf16 option 'history'; valid: round="));
     for (const char* unscaled : {"fp32", "bf16", "unscaled", "mxfp8", "nvfp4"})

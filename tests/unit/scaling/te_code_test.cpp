@@ -47,6 +47,7 @@ std::vector<std::string> options_of(const Recipe& recipe) {
                               (value == "RECIPE"    ? "mxfp8"
                                : value == "ema0..1" ? "ema0.9"
                                : value == "p0..100" ? "p99.99"
+                               : value == "2-22"    ? "3"
                                                     : value));
             }
         } else {  // "1-4096", "-8..16", ">=1"

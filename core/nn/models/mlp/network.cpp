@@ -4,8 +4,9 @@
 #include <type_traits>
 
 #include "core/base/rng.h"
-#include "core/nn/activation.h"
+#include "core/nn/models/mlp/narrow_sums.h"
 #include "core/nn/models/mlp/tensors.h"
+#include "core/nn/ops/activation.h"
 #include "core/nn/streams.h"
 
 namespace fp8lab {
@@ -42,8 +43,11 @@ const Matrix<T>& Network<T>::forward(const Matrix<T>& x, GemmCasts<T>& casts) {
         Layer<T>& layer = layers_[l];
         const int number = static_cast<int>(l) + 1;
         const Matrix<T>& input = casts.operand(MlpTensor{TensorClass::x, number}, Along::cols, layer.x);
-        multiply_nt(input, casts.operand(MlpTensor{TensorClass::w, number}, Along::cols, layer.w), y_);
+        const MlpTensor weight{TensorClass::w, number};
+        const Matrix<T>& w = casts.operand(weight, Along::cols, layer.w);
+        multiply_nt(input, w, y_, casts.sum_bits());
         casts.round_output(y_);
+        casts.note_product(weight, input, w, y_);
         for (std::size_t r = 0; r < y_.rows; ++r) {
             const auto row = y_.row(r);
             for (std::size_t c = 0; c < row.size(); ++c) row[c] += layer.b[c];
@@ -67,13 +71,15 @@ void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
         if (l > 0) {
             Layer<T>& below = layers_[l - 1];
             multiply_nn(casts.operand(id, Along::cols, layer.dy),
-                        casts.operand(MlpTensor{TensorClass::w, number}, Along::rows, layer.w), below.dy);
+                        casts.operand(MlpTensor{TensorClass::w, number}, Along::rows, layer.w), below.dy,
+                        casts.sum_bits());
             casts.round_output(below.dy);
             for (std::size_t i = 0; i < below.dy.values.size(); ++i)
                 below.dy.values[i] *= below.slope.values[i];
         }
         multiply_tn(casts.operand(id, Along::rows, layer.dy),
-                    casts.operand(MlpTensor{TensorClass::x, number}, Along::rows, layer.x), layer.dw);
+                    casts.operand(MlpTensor{TensorClass::x, number}, Along::rows, layer.x), layer.dw,
+                    casts.sum_bits());
         casts.round_gradient(layer.dw);
         layer.db.assign(layer.db.size(), T{0});
         for (std::size_t r = 0; r < layer.dy.rows; ++r) {

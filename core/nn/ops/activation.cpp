@@ -1,4 +1,4 @@
-#include "core/nn/activation.h"
+#include "core/nn/ops/activation.h"
 
 #include <Eigen/Core>
 #include <numbers>
