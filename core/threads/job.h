@@ -24,6 +24,7 @@
 #include "core/threads/ask.h"
 #include "core/threads/latest.h"
 #include "core/threads/parallel.h"
+#include "core/threads/wake.h"
 
 namespace fp8lab {
 
@@ -39,10 +40,11 @@ class Job {
     Job& operator=(const Job&) = delete;
 
     // From now on requests are computed on a worker thread; `wake` (may be empty) is called on that thread
-    // when a result can be taken.
+    // when a result can be taken. Called again it replaces `wake` alone: what is computed, or waits, goes on.
     void start_worker(std::function<void()> wake) {
-        stop();
-        worker_ = std::jthread([this, wake = std::move(wake)](std::stop_token token) { serve(token, wake); });
+        wake_.set(std::move(wake));
+        if (!worker_.joinable())
+            worker_ = std::jthread([this](const std::stop_token& token) { serve(token); });
     }
 
     // Forgets an earlier failure: it belongs to an older request.
@@ -96,7 +98,7 @@ class Job {
         done_.publish(std::move(outcome));
     }
 
-    void serve(const std::stop_token& token, const std::function<void()>& wake) {
+    void serve(const std::stop_token& token) {
         lower_priority();
         const AskBetween ask([&token] {
             if (token.stop_requested()) throw Cancelled();
@@ -109,9 +111,8 @@ class Job {
             finish(next.request, next.number);
             lock.lock();
             working_ = false;
-            if (!wake) continue;
             lock.unlock();
-            wake();
+            wake_();
             lock.lock();
         }
     }
@@ -131,6 +132,7 @@ class Job {
     Latest<Outcome> done_;
     std::exception_ptr failure_;
     long asked_ = 0;  // requests
+    Wake wake_;
     std::jthread worker_;
 };
 

@@ -18,6 +18,7 @@
 #include "core/threads/ask.h"
 #include "core/threads/job.h"
 #include "core/threads/latest.h"
+#include "core/threads/wake.h"
 #include "labs/table/computed.h"
 
 namespace fp8lab::table {
@@ -59,7 +60,7 @@ class Long final : public Part {
     void resume() { asked_.reset(); }  // from the start, in the next update
 
     void start_worker(std::function<void()> wake) override {
-        state_->wake = wake;
+        state_->wake.set(wake);
         state_->has_worker = true;
         job_.start_worker(std::move(wake));
     }
@@ -100,7 +101,7 @@ class Long final : public Part {
         std::atomic<double> share = 0;
         std::atomic<bool> has_worker = false;
         Latest<Numbered> so_far;
-        std::function<void()> wake;
+        Wake wake;
         std::chrono::steady_clock::time_point woken;  // of the worker
     };
 
@@ -114,7 +115,7 @@ class Long final : public Part {
     static void wake(State& state) {
         constexpr auto kPause = std::chrono::milliseconds(100);
         const auto now = std::chrono::steady_clock::now();
-        if (!state.wake || now - state.woken < kPause) return;
+        if (now - state.woken < kPause) return;
         state.woken = now;
         state.wake();
     }

@@ -62,6 +62,25 @@ TEST_CASE("work of seconds shows what it has so far, and then its result") {
     CHECK(woken > 0);
 }
 
+TEST_CASE("work under way survives that its worker is started again, and wakes who started it last") {
+    Counting counting;
+    std::atomic<int> first{0}, second{0};
+    counting.wanted = 300, counting.allowed = 200;
+    counting.part.start_worker([&] { ++first; });
+    counting.part.refresh(true, true);
+    for (int i = 0; i < 50; ++i) {
+        counting.part.start_worker([&] { ++first; });
+        std::this_thread::yield();
+    }
+    counting.part.start_worker([&] { ++second; });
+    const int before = first;
+    counting.allowed = 300;
+    CHECK(counting.waited([&] { return *counting.part == -300; }));
+    CHECK(counting.waited([&] { return !counting.part.busy() && second > 0; }));
+    CHECK(first == before);
+    CHECK(counting.ended == 1);
+}
+
 TEST_CASE("newer parameters end the work for older ones, whose result is never shown") {
     Counting counting;
     counting.part.start_worker({});

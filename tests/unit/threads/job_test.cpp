@@ -81,6 +81,31 @@ TEST_CASE("of the requests that come while one is at work only the newest is com
     while (wakes < 2) std::this_thread::yield();
 }
 
+TEST_CASE("a worker that is started again goes on with what it has, and wakes the newer one alone") {
+    Gate gate;
+    std::vector<int> computed;
+    Job<int, int> job([&](const int& request) {
+        computed.push_back(request);
+        if (request == 1) {
+            gate.begun.set_value();
+            gate.open.get_future().wait();
+        }
+        return 10 * request;
+    });
+    std::atomic<int> first = 0, second = 0;
+    job.start_worker([&] { ++first; });
+    job.request(1);
+    gate.begun.get_future().wait();
+    job.request(2);
+    job.start_worker([&] { ++second; });
+    CHECK(job.busy());
+    gate.open.set_value();
+    CHECK(wait_for(job) == 20);
+    while (second < 2) std::this_thread::yield();
+    CHECK(first == 0);
+    CHECK(computed == std::vector{1, 2});
+}
+
 TEST_CASE("a job may go while it is at work: what waits is dropped") {
     Gate gate;
     std::atomic<int> computed = 0;
