@@ -96,6 +96,8 @@ std::vector<MetricRow> Serve::rollout_metrics() const {
     return {{"mean_abs_d", "", [=] { return line().mean_abs_d(); }},
             {"kl", "", [=] { return line().kl(); }},
             {"over_2_pct", "%", [=] { return line().over_2_pct(); }},
+            {"median_ratio", "",
+             [=, this] { return line().median_ratio(std::min(params.tokens, line().longest())); }},
             {"ess_pct", "%", [=] { return draws().at(draws().size() / 2); }},
             {"ess_least_pct", "%", [=] { return draws().front(); }},
             {"ess_most_pct", "%", [=] { return draws().back(); }},

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "labs/serve/model.h"
 
@@ -62,6 +63,18 @@ double RolloutLine::kl() const {
 }
 double RolloutLine::over_2_pct() const {
     return mean(draws, [](const Rollout& r) { return r.over_2_pct(); });
+}
+
+double RolloutLine::median_ratio(int length) const {
+    std::vector<double> sizes;  // |log w|
+    for (const Rollout& draw : draws)
+        for (std::size_t r = 0; r < draw.d.rows; ++r) {
+            const auto d = draw.d.row(r).first(static_cast<std::size_t>(length));
+            sizes.push_back(std::fabs(std::accumulate(d.begin(), d.end(), 0.0)));
+        }
+    const auto middle = sizes.begin() + std::ssize(sizes) / 2;
+    std::ranges::nth_element(sizes, middle);
+    return std::exp(*middle);
 }
 
 std::array<int, 3> Rollouts::lengths() const {

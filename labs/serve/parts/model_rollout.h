@@ -46,6 +46,8 @@ struct RolloutLine {
     double mean_abs_d() const;
     double kl() const;
     double over_2_pct() const;
+    // Of the answers of all draws, first `length` tokens: half of the weights are within this factor of 1, up or down.
+    double median_ratio(int length) const;
 };
 struct Rollouts {
     RolloutSpec spec = {};

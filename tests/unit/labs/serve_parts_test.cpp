@@ -150,6 +150,12 @@ TEST_CASE("rollouts of L17: a line is the median of five draws of measure_rollou
     CHECK(line.median_ess_pct(8, kNoLimit) > line.median_ess_pct(kMostTokens, kNoLimit));
     CHECK(line.median_ess_pct(kMostTokens, truncation_of("2")) > each[2]);
     CHECK(truncation_of("off") == kNoLimit);
+    // Of made differences: log w = 0.3, -0.5, 0.1 after two tokens, 0.1, 0.2, -0.4 after one.
+    RolloutLine made;
+    made.draws = {{.d = Matrix<double>(3, 2)}};
+    made.draws[0].d.values = {0.1, 0.2, 0.2, -0.7, -0.4, 0.5};
+    CHECK(made.median_ratio(2) == doctest::Approx(std::exp(0.3)));
+    CHECK(made.median_ratio(1) == doctest::Approx(std::exp(0.2)));
 }
 
 TEST_CASE(
