@@ -211,6 +211,10 @@ void SeriesPainter::operator()(const BandSeries& s) const {
     const auto draw = [&] {
         if (pending.x1 > pending.x0 && pending.y1 > pending.y0) canvas_.rect(pending, color);
     };
+    const auto low_px = [&](double value) {  // 0 on a log axis: the plot's lower edge
+        const double at = layout_.y.to_px(value);
+        return std::isnan(at) ? static_cast<double>(plot_.y1) : at;
+    };
     const float first = std::floor(plot_.x0);
     std::size_t i = 0;  // the last sample at or left of the column's centre; x ascends
     // What is left of the view belongs to no column.
@@ -220,16 +224,21 @@ void SeriesPainter::operator()(const BandSeries& s) const {
         const std::size_t before = i;
         while (i + 1 < n && xs[i + 1] <= at) ++i;
         if (n == 0 || xs[i] > at || (at > xs[n - 1])) continue;
-        double low = lo[i], high = hi[i];
+        if (std::isnan(lo[i]) || std::isnan(hi[i])) continue;
+        double low = low_px(lo[i]), high = layout_.y.to_px(hi[i]);
         if (i > before + 1) {  // several samples in this column: their hull
-            low = *std::min_element(&lo[before + 1], &lo[i] + 1),
-            high = *std::max_element(&hi[before + 1], &hi[i] + 1);
-        } else if (!style_.step && i + 1 < n) {
-            const double t = (at - xs[i]) / (xs[i + 1] - xs[i]);
-            low = std::lerp(lo[i], lo[i + 1], t), high = std::lerp(hi[i], hi[i + 1], t);
+            low = low_px(*std::min_element(&lo[before + 1], &lo[i] + 1)),
+            high = layout_.y.to_px(*std::max_element(&hi[before + 1], &hi[i] + 1));
+        } else if (!style_.step && i + 1 < n) {  // straight in px, as a line is on any axis
+            if (std::isnan(lo[i + 1]) || std::isnan(hi[i + 1])) continue;
+            const double from = layout_.x.to_px(xs[i]), to = layout_.x.to_px(xs[i + 1]);
+            const double t = (static_cast<double>(px) + 0.5 - from) / (to - from);
+            low = std::lerp(low, low_px(lo[i + 1]), t);
+            high = std::lerp(high, layout_.y.to_px(hi[i + 1]), t);
         }
-        const float y0 = std::max(y_px(high), plot_.y0), y1 = std::min(end_px(y_px(low), plot_.y1), plot_.y1);
-        if (std::isnan(high) || std::isnan(low) || std::isnan(y_px(high))) continue;
+        if (std::isnan(high) || std::isnan(low)) continue;
+        const float y0 = static_cast<float>(std::max(high, static_cast<double>(plot_.y0))),
+                    y1 = static_cast<float>(std::min(low, static_cast<double>(plot_.y1)));
         if (pending.x1 == px && pending.y0 == y0 && pending.y1 == y1) {
             pending.x1 = px + 1;
             continue;

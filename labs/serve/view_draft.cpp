@@ -23,6 +23,12 @@ std::string two_digits(double share) { return share < 0.005 ? "0" : fmt::format(
 
 }  // namespace
 
+Figure bare_of_words(Figure figure) {
+    figure.title.clear();
+    for (Series& series : figure.series) series.style.in_legend = false;
+    return figure;
+}
+
 WideLeft wide_left(Context& c, const std::string& name, Rect area, const std::array<std::string, 2>& names,
                    int& part) {
     constexpr float kNarrow = 680, kBetween = 17, kLeft = 0.64F;
@@ -55,15 +61,14 @@ void DraftStage::draw(Context& c, ServeLab& lab, Rect area) {
 // A press or an arrow key sets the length.
 void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
     const Drafts& drafts = *lab->drafts;
-    Figure figure = speedup_figure(drafts, lab->params.price(), lab->params.length);
+    const Figure figure = speedup_figure(drafts, lab->params.price(), lab->params.length);
     ui::region(c, "speedup", area);
     ui::heading(c, figure.title, area);
-    figure.title.clear();
     if (drafts.curves.empty()) return;
     constexpr float kNames = 92;
-    const ui::PlotResult plot =
-        ui::plot(c, "serve.speedup", figure, speedup_, {area.x0, top, area.x1 - c.px(kNames), area.y1},
-                 {.interactive = false, .y_tick_width = 36, .title_height = 0});
+    const ui::PlotResult plot = ui::plot(c, "serve.speedup", bare_of_words(figure), speedup_,
+                                         {area.x0, top, area.x1 - c.px(kNames), area.y1},
+                                         {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.length", plot.area, 2);
     const auto choose = [&](double length) {
         set_field(lab.fields(),

@@ -48,6 +48,9 @@ class QatStage {
     ui::PlotState curves_;
 };
 
+// For a stage that names the lines at their ends: the figure without its legend, and without the title that a heading has.
+Figure bare_of_words(Figure figure);
+
 // Two parts with a line between them, the left one wider; on a narrow stage one of them behind a switch, whose choice is `part`.
 struct WideLeft {
     Rect left, right;

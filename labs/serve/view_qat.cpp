@@ -34,13 +34,12 @@ void QatStage::draw(Context& c, ServeLab& lab, Rect area) {
 
 void QatStage::draw_curves(Context& c, ServeLab& lab, Rect area) {
     const Qat& qat = *lab->qat;
-    Figure figure = train_back_figure(qat, lab->params.teacher == "teacher");
+    const Figure figure = train_back_figure(qat, lab->params.teacher == "teacher");
     ui::region(c, "train_back", area);
     const float heading = ui::heading(c, figure.title, area);
-    figure.title.clear();
     if (qat.labels.seeds.empty()) return;
     constexpr float kNames = 140;
-    const ui::PlotResult plot = ui::plot(c, "serve.train_back", figure, curves_,
+    const ui::PlotResult plot = ui::plot(c, "serve.train_back", bare_of_words(figure), curves_,
                                          {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
                                          {.interactive = false, .y_tick_width = 52, .title_height = 0});
     std::vector<ui::EndWords> ends;

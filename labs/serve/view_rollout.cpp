@@ -43,10 +43,9 @@ void RolloutStage::draw(Context& c, ServeLab& lab, Rect area) {
 // A press or an arrow key sets the length of the answers.
 void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area, float top) {
     const Rollouts& rollouts = *lab->rollouts;
-    Figure figure = ess_figure(rollouts, lab->params.tokens, lab->params.truncate);
+    const Figure figure = ess_figure(rollouts, lab->params.tokens, lab->params.truncate);
     ui::region(c, "ess", area);
     ui::heading(c, figure.title, area);
-    figure.title.clear();
     if (rollouts.lines.empty()) return;
     // Room for the names at the ends of the lines.
     float names = ui::text_width(c, "the trainer", kSans13);
@@ -54,7 +53,7 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area, float top) {
         names = std::max(names, ui::text_width(c, name_of(line.engine), kSans13));
     names += c.px(8 + 24 + 6 + 2);
     const ui::PlotResult plot =
-        ui::plot(c, "serve.ess", figure, ess_, {area.x0, top, area.x1 - names, area.y1},
+        ui::plot(c, "serve.ess", bare_of_words(figure), ess_, {area.x0, top, area.x1 - names, area.y1},
                  {.interactive = false, .y_tick_width = 36, .title_height = 0});
     const ui::Press press = ui::press(c, "serve.tokens", plot.area, 2);
     const auto choose = [&](double tokens) {

@@ -91,7 +91,7 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
     figure.words = {figure.title + "."};
     figure.x.range = Range{1, static_cast<double>(drafts.longest())};
     figure.vline("", std::min(length, drafts.longest()), kHairline);
-    figure.hline("", 1, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
+    figure.hline("target alone", 1, {.color = {Role::axis}, .width = 1, .dash = Dash::dash});
     double least = 1, most = 1;
     for (std::size_t i = drafts.curves.size(); i-- > 0;) {
         const DraftCurve& curve = drafts.curves[i];
@@ -107,8 +107,7 @@ Figure speedup_figure(const Drafts& drafts, const DraftPrice& price, int length)
             name, y[best - 1], best, y.back(), y.size(), screen_number(cost, 3)));
         const Style style{.color = {curve.format->role},
                           .width = i == 0 ? 3.0F : 1.5F,
-                          .dash = i > 0 && curve.format->role == Role::block ? Dash::dot : Dash::solid,
-                          .in_legend = false};
+                          .dash = i > 0 && curve.format->role == Role::block ? Dash::dot : Dash::solid};
         figure.line(name, data(draft_lengths(curve.run.longest())), data(y), style);
         figure.scatter("", data({static_cast<double>(best)}), data({y[best - 1]}),
                        {.color = {curve.format->role},

@@ -38,12 +38,12 @@ Figure train_back_figure(const Qat& qat, bool with_teacher) {
                                 screen_number(qat.gptq, 3))};
     double low = std::min(qat.nearest, qat.gptq), high = std::max(qat.nearest, qat.gptq);
     const Role role = find_low_format(qat.spec.scheme, "scheme").role;
-    const auto level = [&](const char* name, double value) {
+    const auto level = [&](const char* name, double value, Dash dash) {
         figure.line(name, data({0, static_cast<double>(qat.spec.steps)}), data({value, value}),
-                    {.color = {Role::axis}, .width = 1.5F, .dash = Dash::dash, .in_legend = false});
+                    {.color = {Role::axis}, .width = 1.5F, .dash = dash});
     };
-    level("to nearest", qat.nearest);
-    level("GPTQ", qat.gptq);
+    level("to nearest", qat.nearest, Dash::dash);
+    level("GPTQ", qat.gptq, Dash::long_dash);
     const auto add = [&](const QatCurve& curve, const char* name, bool chosen) {
         if (curve.seeds.empty()) return;
         std::vector<double> least = curve.seeds.front(), most = least;
@@ -63,8 +63,7 @@ Figure train_back_figure(const Qat& qat, bool with_teacher) {
         figure.line(name, data(qat.steps), data(median),
                     {.color = {role},
                      .width = chosen ? 3.0F : 2.0F,
-                     .dash = std::string_view(name) == "teacher" ? Dash::dot : Dash::solid,
-                     .in_legend = false});
+                     .dash = std::string_view(name) == "teacher" ? Dash::dot : Dash::solid});
     };
     add(qat.of(!with_teacher), with_teacher ? "labels" : "teacher", false);
     add(qat.of(with_teacher), with_teacher ? "teacher" : "labels", true);

@@ -22,8 +22,7 @@ Style look_of(const RolloutEngine& engine, bool chosen) {
             .width = chosen ? 3.0F : 1.5F,
             .dash = bf16               ? Dash::long_dash
                     : engine.fp8_cache ? Dash::dot
-                                       : Dash::solid,
-            .in_legend = false};
+                                       : Dash::solid};
 }
 
 std::vector<double> answer_lengths(int longest) {
@@ -69,7 +68,7 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     figure.words = {figure.title + "."};
     figure.x.range = Range{1, std::max(2.0, static_cast<double>(chosen->longest()))};
     figure.vline("", std::min(tokens, chosen->longest()), kHairline);
-    figure.hline("", 100, {.color = {Role::axis}, .width = 1, .dash = Dash::dash, .in_legend = false});
+    figure.hline("the trainer", 100, {.color = {Role::axis}, .width = 1, .dash = Dash::dash});
     std::vector<double> least, most;
     for (int t = 1; t <= chosen->longest(); ++t) {
         const std::vector<double> draws = chosen->ess_pct(t, kNoLimit);
@@ -99,9 +98,9 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     figure.words.push_back(fmt::format("{}, weights cut at {}: {} % after {} tokens.",
                                        name_of(chosen->engine), truncate, screen_number(cut.back(), 3),
                                        cut.size()));
-    figure.line(
-        fmt::format("cut at {}", truncate), data(answer_lengths(chosen->longest())), data(std::move(cut)),
-        {.color = look_of(chosen->engine, true).color, .width = 2, .dash = Dash::dash, .in_legend = false});
+    figure.line(fmt::format("cut at {}", truncate), data(answer_lengths(chosen->longest())),
+                data(std::move(cut)),
+                {.color = look_of(chosen->engine, true).color, .width = 2, .dash = Dash::dash});
     return figure;
 }
 

@@ -233,6 +233,20 @@ TEST_CASE("a band is filled between its curves, a step band up to the next x") {
     CHECK(canvas.rects[1].y0 == doctest::Approx(0));
 }
 
+TEST_CASE("the edges of a band are straight in px on logarithmic axes, as lines are") {
+    RecordingCanvas canvas;
+    Figure f{.x = {.scale = Scale::log2, .range = Range{1, 16}},
+             .y = {.scale = Scale::log10, .range = Range{1, 100}}};
+    f.band("w", data({1, 16}), data({1, 10}), data({10, 100}));
+    paint(f, {}, canvas, {0, 0, 400, 100}, {.bare = true});
+    REQUIRE(canvas.rects.size() == 400);
+    for (const Rect& column : canvas.rects) {
+        const float passed = (column.x0 + 0.5F) / 400;  // of the way from the lower left to the upper right
+        CHECK(column.y0 == doctest::Approx(50 - 50 * passed));
+        CHECK(column.y1 == doctest::Approx(100 - 50 * passed));
+    }
+}
+
 TEST_CASE("a zoomed band shows nothing of what lies outside the view") {
     std::vector<double> x, lo, hi;  // 0 to 1, but for a peak at each end
     for (int i = 0; i <= 4000; ++i)
