@@ -100,16 +100,18 @@ std::span<const Experiment<Serve>> Serve::experiments() {
 }
 
 std::vector<Figure> Serve::methods_figures() const {
-    return {methods_figure(*stems, *chosen), layers_figure(*chosen), amax_figure(*amax, params.amax)};
+    return {methods_figure(*stems, *chosen), layers_figure(*chosen),
+            amax_figure(*amax, params.amax, *chosen)};
 }
 
 std::vector<MetricRow> Serve::methods_metrics() const {
     constexpr std::size_t kFewestLayers = 4;  // those of the networks of digits: their names are always there
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
     const Chosen& c = *chosen;
+    const char* const unit = c.classifies ? "nats" : "";
     std::vector<MetricRow> out = {known("bits", c.bits, "bit"),
-                                  known("divergence", c.score.divergence),
-                                  known("nearest_divergence", c.nearest.divergence),
+                                  known("divergence", c.score.divergence, unit),
+                                  known("nearest_divergence", c.nearest.divergence, unit),
                                   known("changed", c.classifies ? c.score.changed : kNone),
                                   known("nearest_changed", c.classifies ? c.nearest.changed : kNone),
                                   known("accuracy_pct", c.score.accuracy_pct, "%")};
@@ -136,13 +138,13 @@ std::vector<MetricRow> Serve::kv_metrics() const {
     const CacheCost cost = own ? own->cost : CacheCost{kNone, kNone, kNone, kNone, kNone, kNone};
     const KvRow* calibrated = kv->row("tensor");
     std::vector<MetricRow> out = {
-        known("kv_divergence", cost.divergence),
-        known("k_divergence", cost.k_divergence),
-        known("v_divergence", cost.v_divergence),
+        known("kv_divergence", cost.divergence, "nats"),
+        known("k_divergence", cost.k_divergence, "nats"),
+        known("v_divergence", cost.v_divergence, "nats"),
         known("saturated_pct_k", cost.saturated_pct_k, "%"),
         known("largest_k", cost.largest_k),
         known("first_saturated", kv->first_saturated()),
-        known("calibrated_divergence", calibrated ? calibrated->cost.divergence : kNone)};
+        known("calibrated_divergence", calibrated ? calibrated->cost.divergence : kNone, "nats")};
     const CacheScheme& scheme = find_cache_scheme(params.cache, "cache");
     for (const CacheModel& model : kCacheModels)
         out.push_back(known(model.id == "gqa_8" ? std::string("bytes_per_token_layer")
@@ -158,6 +160,7 @@ Figure Serve::thumbnail() const {
 }
 
 bool Serve::stale() const {
+    if (!problem.empty()) return false;  // it is what is shown
     if (params.experiment == "draft") return drafts.is_old();
     if (params.experiment == "rollout") return rollouts.is_old();
     if (params.experiment == "qat") return qat.is_old();

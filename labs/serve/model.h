@@ -125,7 +125,7 @@ std::string gains_title(const Gains& gains);
 std::string amax_title(const AmaxSweep& sweep);
 Figure methods_figure(const Stems& stems, const Chosen& chosen);
 Figure layers_figure(const Chosen& chosen);
-Figure amax_figure(const AmaxSweep& sweep, double factor);
+Figure amax_figure(const AmaxSweep& sweep, double factor, const Chosen& chosen);
 // "24 tokens"; fewer than asked for: "24 tokens, the most that the context leaves".
 std::string tokens_words(int asked, int longest);
 // What the figures and tables of all parts write.

@@ -55,10 +55,10 @@ Figure kv_figure(const Kv& kv) {
         for (const double value : *line) least = std::min(least, value), most = std::max(most, value);
     if (const KvRow* own = kv.own())
         least = std::min(least, own->cost.divergence), most = std::max(most, own->cost.divergence);
-    figure.y.range = Range{least / 2, most * 2};
+    figure.y.range = Range{least / 2, most * 3};
     // From where on K saturates.
     if (const double from = kv.first_saturated(); from > 0)
-        figure.xspan("K saturates", from / std::sqrt(2.0), 0x1p8 * 1.2, {.color = {Role::sat}});
+        figure.xspan("K saturates with scale 1", from / std::sqrt(2.0), 0x1p8 * 1.2, {.color = {Role::sat}});
     figure.vline("", kv.spec.k_factor, kHairline);
     figure.line("E4M3, scale 1", data(kv.factors), data(kv.one),
                 {.color = {Role::e4m3}, .width = 3, .marker = Marker::disc, .marker_size = 3});

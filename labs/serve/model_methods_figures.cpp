@@ -66,15 +66,15 @@ void add_marks(Figure& figure, const Stem& stem, double x) {
     mark(stem.of(Method::nearest), outline_of(marker), kMark);
 }
 
-// The marks' meanings, once, in text colour: each scheme has its own shape and colour.
-void add_legend(Figure& figure) {
+// The marks' meanings, once, in text colour and the shape of the chosen scheme.
+void add_legend(Figure& figure, Marker shape) {
     const auto entry = [&](const char* name, Marker marker, float size) {
         figure.scatter(name, data({}), data({}),
                        {.color = {Role::text}, .marker = marker, .marker_size = size});
     };
-    entry("to nearest", Marker::diamond_ring, kMark);
-    entry("AWQ", Marker::diamond, 3);
-    entry("GPTQ", Marker::diamond, kMark);
+    entry("to nearest", outline_of(shape), kMark);
+    entry("AWQ", shape, 3);
+    entry("GPTQ", shape, kMark);
     entry("rotation + GPTQ", Marker::bar, kMark);
 }
 
@@ -268,7 +268,7 @@ Figure methods_figure(const Stems& stems, const Chosen& chosen) {
         figure.scatter(method_label(chosen.spec.method) + "##own", data({at}),
                        data({chosen.score.divergence}),
                        {.color = {Role::text}, .marker = Marker::triangle_up, .marker_size = kMark});
-    add_legend(figure);
+    add_legend(figure, marker_of(chosen.scheme()));
     for (std::size_t i = 0; i < stems.stems.size(); ++i) {
         const Stem& stem = stems.stems[i];
         figure.x.names.push_back({.at = static_cast<double>(i) + 1,
@@ -308,15 +308,22 @@ Figure layers_figure(const Chosen& c) {
     return figure;
 }
 
-Figure amax_figure(const AmaxSweep& sweep, double factor) {
+Figure amax_figure(const AmaxSweep& sweep, double factor, const Chosen& chosen) {
     Figure figure{.id = "amax",
                   .title = amax_title(sweep),
                   .x = {.label = "tensor amax ×", .scale = Scale::log2, .range = Range{0x1p-6, 0x1p16}},
                   .y = {.label = divergence_name(sweep.classifies, true), .scale = Scale::log10}};
     if (sweep.factors.empty()) return figure;
-    figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4), {.color = {Role::block}, .width = 3});
-    figure.line("E4M3", data(sweep.factors), data(sweep.e4m3), {.color = {Role::e4m3}});
+    const std::string& scheme = chosen.spec.scheme;
+    const auto width = [&](const char* id) { return scheme == id ? 3.0F : 2.0F; };
+    figure.line("NVFP4", data(sweep.factors), data(sweep.nvfp4),
+                {.color = {Role::block}, .width = width("nvfp4")});
+    figure.line("E4M3", data(sweep.factors), data(sweep.e4m3),
+                {.color = {Role::e4m3}, .width = width("e4m3")});
     figure.vline("", factor, kHairline);
+    if (chosen.layers.empty() || chosen.spec.amax != factor) return figure;
+    figure.scatter(label_of(scheme) + ", now", data({factor}), data({chosen.score.divergence}),
+                   {.color = {chosen.scheme().role}, .marker = marker_of(chosen.scheme()), .marker_size = 6});
     return figure;
 }
 

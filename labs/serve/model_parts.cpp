@@ -71,12 +71,13 @@ std::vector<MetricRow> Serve::draft_metrics() const {
     };
     std::vector<MetricRow> out = {
         {"alpha", "", [=] { return run().alpha; }},
+        {"alpha_pct", "%", [=] { return 100 * run().alpha; }},
         {"expected_g", "", [=] { return run().expected(length()); }},
-        {"speedup", "", [=] { return run().speedup(length(), cost()); }},
+        {"speedup", "×", [=] { return run().speedup(length(), cost()); }},
         {"best_length", "", [=] { return static_cast<double>(run().best_length(cost())); }},
-        {"best_speedup", "", [=] { return run().speedup(run().best_length(cost()), cost()); }},
-        {"break_even", "", [=] { return run().break_even(length()); }},
-        {"draft_cost", "", cost}};
+        {"best_speedup", "×", [=] { return run().speedup(run().best_length(cost()), cost()); }},
+        {"break_even", "passes", [=] { return run().break_even(length()); }},
+        {"draft_cost", "passes", cost}};
     for (std::size_t k = 0; k < kAlphas; ++k)
         out.push_back({fmt::format("alpha_{}", k + 1), "",
                        [=] { return k < run().longest() ? run().by_position[k] : kUnknown; }});
@@ -94,7 +95,7 @@ std::vector<MetricRow> Serve::rollout_metrics() const {
                               std::numeric_limits<double>::infinity());
     };
     return {{"mean_abs_d", "", [=] { return line().mean_abs_d(); }},
-            {"kl", "", [=] { return line().kl(); }},
+            {"kl", "nats", [=] { return line().kl(); }},
             {"over_2_pct", "%", [=] { return line().over_2_pct(); }},
             {"median_ratio", "",
              [=, this] { return line().median_ratio(std::min(params.tokens, line().longest())); }},
@@ -113,11 +114,11 @@ std::vector<Figure> Serve::qat_figures() const {
 
 std::vector<MetricRow> Serve::qat_metrics() const {
     const auto last = [this](bool with_teacher) { return qat->of(with_teacher).median().back(); };
-    return {{"qat_divergence", "", [=, this] { return last(params.teacher == "teacher"); }},
-            {"qat_labels", "", [=] { return last(false); }},
-            {"qat_teacher", "", [=] { return last(true); }},
-            {"qat_nearest", "", [this] { return qat->nearest; }},
-            {"qat_gptq", "", [this] { return qat->gptq; }}};
+    return {{"qat_divergence", "nats", [=, this] { return last(params.teacher == "teacher"); }},
+            {"qat_labels", "nats", [=] { return last(false); }},
+            {"qat_teacher", "nats", [=] { return last(true); }},
+            {"qat_nearest", "nats", [this] { return qat->nearest; }},
+            {"qat_gptq", "nats", [this] { return qat->gptq; }}};
 }
 
 }  // namespace fp8lab::serve

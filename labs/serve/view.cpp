@@ -2,13 +2,17 @@
 
 #include <array>
 
-#include "labs/ui/stage/stage.h"
+#include "labs/ui/widgets.h"
 
 namespace fp8lab::serve {
 
 void ServeView::stage(ui::Context& c, Rect area) {
     if (!lab_->problem.empty()) {
-        ui::paragraph(c, lab_->problem + ".", area);
+        ImGui::SetCursorScreenPos({area.x0, area.y0});
+        ImGui::BeginChild("serve.problem", {area.width(), area.height()}, false,
+                          ImGuiWindowFlags_NoScrollbar);
+        ui::warning(c, lab_->problem + ".", kSans15);
+        ImGui::EndChild();
         return;
     }
     if (lab_.shows("methods")) return draw_methods(c, area);

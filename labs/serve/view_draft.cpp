@@ -83,7 +83,10 @@ void DraftStage::draw_speedup(Context& c, ServeLab& lab, Rect area, float top) {
     std::vector<ui::EndWords> ends;
     for (const DraftCurve& curve : drafts.curves) {
         const double last = curve.run.speedup(curve.run.longest(), lab->params.price().of(curve.bits));
-        ends.push_back({plot.to_px(kLongestDraft, last).y, {}, label_of(curve.format->id), {Role::muted}});
+        ends.push_back({plot.to_px(kLongestDraft, last).y,
+                        {},
+                        label_of(curve.format->id),
+                        {curve.format->role, Tone::ink}});
     }
     ends.push_back({plot.to_px(1, 1).y, {}, "target alone", {Role::muted}});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
@@ -156,7 +159,8 @@ void DraftStage::draw_round(Context& c, ServeLab& lab, Rect area) {
         ui::paragraph(
             c,
             "A token is kept with probability min(1, p / q). Instead of the first that is not kept one is "
-            "drawn from what p has over q. So the text is the target’s, whatever the draft.",
+            "drawn from what p has over q. So the text is the target’s, whatever the draft. A token is a "
+            "character: · a space, ¶ a new line.",
             {end + c.px(24), top + c.px(8), area.x1, top + 4 * pitch});
     put(cells - 1, 0, round.next, {Role::text}, kMonoBold13);
     put(cells - 1, 3, "target", {Role::muted}, kSans13);
@@ -179,7 +183,8 @@ void DraftStage::draw_rows(Context& c, ServeLab& lab) {
     };
     row("first token accepted", fmt::format("{:.1f} %", 100 * run.alpha));
     row("tokens per verification", fmt::format("{:.2f}", run.expected(length)));
-    row("best", fmt::format("{:.2f}× with {}", run.speedup(best, cost), best));
+    row(best == run.longest() ? "best of the lengths" : "best",
+        fmt::format("{:.2f}× with {}", run.speedup(best, cost), best));
     row("a draft token costs", screen_number(cost, 3) + " passes");
     row("pays below", screen_number(run.break_even(length), 3) + " passes");
     ui::advance(top);

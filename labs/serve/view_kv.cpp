@@ -16,6 +16,7 @@ namespace {
 
 using ui::Context;
 
+constexpr std::string_view kSaturated = "saturated %, scale 1";
 constexpr float kSaturatedStrip = 46, kCacheHeads = 66, kCacheRow = 25, kLowCacheRow = 21;
 
 struct Column {
@@ -35,7 +36,9 @@ void ServeView::draw_kv(Context& c, Rect area) {
     const Kv& kv = *lab_->kv;
     const auto rows = static_cast<float>(cache_schemes().size() - 1);
     const bool low = area.height() < c.px(620);
-    const float table = c.px(kCacheHeads + (low ? kLowCacheRow : kCacheRow) * rows);
+    const auto lines = static_cast<float>(ui::wrap_lines(c, caches_title(kv), kBold15, area.width()).size());
+    const float more = ui::line_height(15) * std::max(0.0F, lines - 1);  // of the title
+    const float table = c.px(more + kCacheHeads + (low ? kLowCacheRow : kCacheRow) * rows);
     const float split = area.y1 - table;
     const float strip = low ? 0 : c.px(kSaturatedStrip);
     const Rect above{area.x0, area.y0, area.x1, split - strip - c.px(low ? 4 : 10)};
@@ -53,8 +56,8 @@ void ServeView::draw_kv(Context& c, Rect area) {
 void ServeView::draw_saturated(Context& c, const ui::PlotResult& plot, Rect area) {
     ui::region(c, "saturated", area);
     const Kv& kv = *lab_->kv;
-    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, "saturated %", {Role::muted}, kSans13);
-    const float half = c.px(11), words_end = area.x0 + ui::text_width(c, "saturated %", kSans13);
+    ui::text_mid(c, {area.x0, area.y0 + c.px(14)}, kSaturated, {Role::muted}, kSans13);
+    const float half = c.px(11), words_end = area.x0 + ui::text_width(c, kSaturated, kSans13);
     for (std::size_t i = 0; i < kv.factors.size(); ++i) {
         const float x = plot.to_px(kv.factors[i], 1).x;
         if (x - half < words_end) continue;  // beside the words nothing saturates
@@ -65,15 +68,14 @@ void ServeView::draw_saturated(Context& c, const ui::PlotResult& plot, Rect area
                          {Role::sat, Tone::ink}, kMono13, Anchor::center);
         else
             ui::fill_rect(c, {x - half / 2, area.y0 + c.px(13), x + half / 2, area.y0 + c.px(14)},
-                          {Role::line});
+                          {Role::axis});
     }
 }
 
 void ServeView::draw_caches(Context& c, Rect area, float row) {
     ui::region(c, "caches", area);
     const Kv& kv = *lab_->kv;
-    const std::string title = caches_title(kv);
-    ui::text_at(c, {area.x0, area.y0}, title, {Role::text}, kBold15);
+    area.y0 = ui::heading(c, caches_title(kv), area) - c.px(ui::line_height(15));
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     const float heads = area.y0 + c.px(54);
     ui::text_mid(c, {x(kNumbers[2].right), area.y0 + c.px(36)}, "bytes per token and layer", {Role::muted},

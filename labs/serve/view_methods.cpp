@@ -79,12 +79,13 @@ void ServeView::draw_methods(Context& c, Rect area) {
     const float height = area.height() / c.scale;
     const float title = more_lines(c, layers_title(*lab_->chosen), area.width());
     const float layers = title + kHeads + kRow * rows + kNote;
+    const float third = kGains + more_lines(c, gains_title(*lab_->gains), area.width());
     // The rows are those of the amax as it is.
     const bool gains =
-        !moved && lab_->gains->rows.size() == 2 && height - layers - kGains - 2 * kGap >= kLeastFigure;
+        !moved && lab_->gains->rows.size() == 2 && height - layers - third - 2 * kGap >= kLeastFigure;
     const bool low = height - layers - kGap < kLeastFigure;
     const float table = low ? title + kHeads + kLowRow * rows : layers;
-    const float below = table + (gains ? kGains + kGap : 0);
+    const float below = table + (gains ? third + kGap : 0);
     const float split = area.y1 - c.px(below);
     draw_stems(c, figures[moved ? 2 : 0], {area.x0, area.y0, area.x1, split - c.px(kGap)});
     draw_layers(c, {area.x0, split, area.x1, split + c.px(table)}, low ? kLowRow : kRow);
@@ -181,7 +182,7 @@ void ServeView::draw_layer(Context& c, std::size_t l, Rect line) {
 void ServeView::draw_gains(Context& c, Rect area) {
     ui::region(c, "gains", area);
     const Gains& gains = *lab_->gains;
-    ui::text_at(c, {area.x0, area.y0}, gains_title(gains), {Role::text}, kBold15);
+    area.y0 = ui::heading(c, gains_title(gains), area) - c.px(ui::line_height(15));
     const auto x = [&](float share) { return area.x0 + share * area.width(); };
     constexpr std::array kEdges = {0.39F, 0.55F, 0.71F, 1.0F};
     constexpr std::array kNames = {"to nearest", "AWQ", "GPTQ", "gain of GPTQ"};

@@ -70,7 +70,7 @@ void ServeView::draw_powers(Context& c, const Field& field, const Field& default
     const bool changed =
         ui::slider(c, field.info.name, field.info.label, field.info.te_name, value, field.min, field.max,
                    {.logarithmic = true,
-                    .format = before >= 1 ? "×{0:g}" : "{0:g}",
+                    .format = before >= 1 ? "×{0:g}" : fmt::format("÷{:g}", 1 / before),
                     .default_value = std::stod(field_text(default_field))});
     ui::tooltip(c, field.info.label, field.info.help);
     if (!changed) return;

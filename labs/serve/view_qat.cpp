@@ -43,13 +43,14 @@ void QatStage::draw_curves(Context& c, ServeLab& lab, Rect area) {
                                          {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
                                          {.interactive = false, .y_tick_width = 52, .title_height = 0});
     std::vector<ui::EndWords> ends;
-    const auto end = [&](double value, const char* name) {
-        ends.push_back({plot.to_px(0, value).y, divergence_text(value), name, {Role::text}});
+    const auto end = [&](double value, const char* name, Color ink) {
+        ends.push_back({plot.to_px(0, value).y, divergence_text(value), name, ink});
     };
-    end(qat.nearest, "to nearest");
-    end(qat.gptq, "GPTQ");
-    end(qat.labels.median().back(), "labels");
-    if (!qat.teacher.seeds.empty()) end(qat.teacher.median().back(), "teacher");
+    const Color trained{find_low_format(qat.spec.scheme, "scheme").role, Tone::ink};
+    end(qat.nearest, "to nearest", {Role::text});
+    end(qat.gptq, "GPTQ", {Role::text});
+    end(qat.labels.median().back(), "labels", trained);
+    if (!qat.teacher.seeds.empty()) end(qat.teacher.median().back(), "teacher", trained);
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
                   {area.x0, plot.area.y0, area.x1, plot.area.y1});
 }

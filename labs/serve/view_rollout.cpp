@@ -22,6 +22,9 @@ constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 std::string number_text(double pct) {
     return pct < 9.95 ? fmt::format("{:.1f}", pct) : fmt::format("{:.0f}", pct);
 }
+Color ink_of(const RolloutEngine& engine) {
+    return {engine.format == "bf16" ? Role::bf16 : find_low_format(engine.format, "rollout").role, Tone::ink};
+}
 std::string ess_text(double pct) { return number_text(pct) + " %"; }
 
 }  // namespace
@@ -66,18 +69,18 @@ void RolloutStage::draw_ess(Context& c, ServeLab& lab, Rect area, float top) {
     if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
         choose(std::min(lab->params.tokens, rollouts.chosen()->longest()) + arrows);
     std::vector<ui::EndWords> ends;
-    const auto end = [&](double pct, const std::string& name) {
+    const auto end = [&](double pct, const std::string& name, Color ink) {
         const float y = plot.to_px(1, std::clamp(pct, plot.extents.y.lo, plot.extents.y.hi)).y;
-        ends.push_back({y, number_text(pct), name, {Role::text}});
+        ends.push_back({y, number_text(pct), name, ink});
     };
     for (const RolloutLine& line : rollouts.lines)
-        end(line.median_ess_pct(line.longest(), kNoLimit), name_of(line.engine));
+        end(line.median_ess_pct(line.longest(), kNoLimit), name_of(line.engine), ink_of(line.engine));
     if (lab->params.truncate != "off") {
         const RolloutLine& chosen = *rollouts.chosen();
         end(chosen.median_ess_pct(chosen.longest(), truncation_of(lab->params.truncate)),
-            "cut at " + lab->params.truncate);
+            "cut at " + lab->params.truncate, ink_of(chosen.engine));
     }
-    end(100, "the trainer");
+    end(100, "the trainer", {Role::text});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
 }
 

@@ -133,7 +133,7 @@ Figure acceptance_figure(const Drafts& drafts) {
     Figure figure{.id = "acceptance",
                   .title = acceptance_title(drafts),
                   .x = {.label = "position in the draft", .range = Range{0.5, kPositions + 0.5}},
-                  .y = {.label = "accepted %", .range = Range{0, 100}}};
+                  .y = {.label = "accepted %", .range = Range{0, 110}}};
     const DraftCurve* chosen = drafts.chosen();
     if (!chosen) return figure;
     figure.words = {figure.title + "."};

@@ -43,7 +43,7 @@ double mean(const std::vector<Rollout>& draws, const auto& value) {
 std::string name_of(const RolloutEngine& engine) {
     const std::string format = label_of(engine.format);
     if (!engine.fp8_cache) return format;
-    return engine.format == "bf16" ? "FP8 cache" : format + ", FP8 cache";
+    return format + ", FP8 cache";
 }
 
 std::vector<double> RolloutLine::ess_pct(int length, double most) const {

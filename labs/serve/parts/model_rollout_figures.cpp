@@ -62,7 +62,7 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
     Figure figure{.id = "ess",
                   .title = ess_title(rollouts, tokens, truncate),
                   .x = {.label = "tokens of an answer", .range = Range{1, kMostTokens}},
-                  .y = {.label = "effective sample size %", .scale = Scale::log10, .range = Range{1, 115}}};
+                  .y = {.label = "effective sample size %", .scale = Scale::log10, .range = Range{1, 140}}};
     const RolloutLine* chosen = rollouts.chosen();
     if (!chosen) return figure;
     figure.words = {figure.title + "."};
@@ -90,7 +90,7 @@ Figure ess_figure(const Rollouts& rollouts, int tokens, const std::string& trunc
         figure.line(name_of(line.engine), data(answer_lengths(line.longest())), data(std::move(y)),
                     look_of(line.engine, i == 0));
     }
-    figure.y.range = Range{std::min(0.8 * lowest, 50.0), 115};
+    figure.y.range = Range{std::min(0.8 * lowest, 50.0), 140};
     if (truncate == "off") return figure;
     std::vector<double> cut;
     for (int t = 1; t <= chosen->longest(); ++t)
@@ -108,7 +108,7 @@ Figure ratios_figure(const Rollouts& rollouts) {
     Figure figure{.id = "ratios",
                   .title = ratios_title(rollouts),
                   .x = {.label = "log2 of p trainer / p rollout", .range = Range{-kWidest, kWidest}},
-                  .y = {.label = "tokens %", .scale = Scale::log10, .range = Range{kLeastShare_pct, 100}}};
+                  .y = {.label = "tokens %", .scale = Scale::log10, .range = Range{kLeastShare_pct, 200}}};
     const RolloutLine* chosen = rollouts.chosen();
     if (!chosen) return figure;
     // The middle bin is around 0.

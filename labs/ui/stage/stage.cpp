@@ -42,7 +42,8 @@ void end_words(Context& c, std::vector<EndWords> ends, float x, Rect area) {
             at += text_width(c, end.value, kMono13) + c.px(6);
         }
         const bool fits = at + text_width(c, end.name, kSans13) <= area.x1 + 1;
-        if (fits) text_mid(c, {at, end.y}, end.name, {Role::muted}, kSans13);
+        if (fits)
+            text_mid(c, {at, end.y}, end.name, end.value.empty() ? end.ink : Color{Role::muted}, kSans13);
     }
 }
 

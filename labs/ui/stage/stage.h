@@ -32,7 +32,8 @@ void move_apart(std::vector<Item>& items, float pitch, float top, float bottom) 
     for (std::size_t i = items.size(); i-- > 0;)
         items[i].y = std::min(items[i].y, i + 1 == items.size() ? bottom : items[i + 1].y - pitch);
 }
-// Beside the ends of lines, moved apart where they would overlap. x: their left edge.
+// Beside the ends of lines, moved apart where they would overlap. x: their left edge. The ink is that of the value, or
+// of the name where there is no value.
 struct EndWords {
     float y;
     std::string value, name;
