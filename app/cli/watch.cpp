@@ -171,6 +171,8 @@ void watch(const WatchOptions& options) {
     for (const std::string& note : log.notes) tell("watch: " + note);
     if (log.tensors.empty()) throw input_error(options.logs.front(), "there is no tensor in this log");
     if (options.recipe.empty()) recipe = default_recipe(log);
+    if (recipe.amax_percentile > 0 && !is_own_recipe(log, recipe))
+        throw usage_error("--recipe", "recipe " + recipe.name + ": a log has amaxes, and no percentiles");
     const AskBetween ask([] { end_if_interrupted(); });
     const auto found = findings(log, recipe);
     if (const std::string loss = loss_text(log); options.csv && !loss.empty())

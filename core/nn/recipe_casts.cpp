@@ -320,18 +320,27 @@ void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& valu
 void RecipeCasts::note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
                                const Matrix<float>& y) {
     if (evaluates_ || micro_ > 0 || step_ % kInstrumentSteps != 0) return;
-    const auto wide = [](const Matrix<float>& m) {
-        Matrix<double> out(m.rows, m.cols);
-        std::ranges::copy(m.values, out.values.begin());
+    static constexpr std::size_t kTile = 256;  // rows of x, and of w, in float64 at a time
+    const auto wide = [](const Matrix<float>& m, std::size_t first) {
+        Matrix<double> out(std::min(kTile, m.rows - first), m.cols);
+        std::copy_n(m.values.begin() + static_cast<std::ptrdiff_t>(first * m.cols), out.values.size(),
+                    out.values.begin());
         return out;
     };
-    Matrix<double> exact;
-    multiply_nt(wide(x), wide(w), exact);
     double error = 0, norm = 0;
-    for (std::size_t i = 0; i < exact.values.size(); ++i) {
-        const double off = static_cast<double>(y.values[i]) - exact.values[i];
-        error += off * off;
-        norm += exact.values[i] * exact.values[i];
+    Matrix<double> exact;
+    for (std::size_t n = 0; n < w.rows; n += kTile) {
+        const Matrix<double> w_rows = wide(w, n);
+        for (std::size_t m = 0; m < x.rows; m += kTile) {
+            multiply_nt(wide(x, m), w_rows, exact);
+            for (std::size_t r = 0; r < exact.rows; ++r)
+                for (std::size_t c = 0; c < exact.cols; ++c) {
+                    const double value = exact.row(r)[c],
+                                 off = static_cast<double>(y.row(m + r)[n + c]) - value;
+                    error += off * off;
+                    norm += value * value;
+                }
+        }
     }
     state(w_id).product_error_pct = static_cast<float>(100 * std::sqrt(error / norm));
 }

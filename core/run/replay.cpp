@@ -60,13 +60,15 @@ class Scales {
         : recipe_(recipe),
           max_(static_cast<float>(max_finite(format))),
           pow2_(recipe.pow2 || recipe.granularity == Granularity::block32),
-          delayed_(recipe.history, recipe.algo, recipe.margin, recipe.interval, max_, recipe.pow2) {}
+          delayed_(recipe.history, recipe.algo, recipe.margin, recipe.interval, max_, recipe.pow2,
+                   recipe.ema_decay, recipe.zero_amax) {}
 
     float next(const TensorPoint& point) {
         const float amax = amax_for_scale(point);
         if (recipe_.scale == ScaleSource::none) return 1;
         if (recipe_.scale == ScaleSource::current)
-            return scale_from_amax(amax, max_, recipe_.margin, 1.0F, pow2_);
+            return scale_from_amax(amax, max_, recipe_.margin, 1.0F, pow2_,
+                                   recipe_.zero_amax == ZeroAmax::inf);
         const float scale = delayed_.scale();
         if (!std::isnan(amax)) delayed_.update(amax);  // a step whose amax was not logged tells nothing
         return scale;

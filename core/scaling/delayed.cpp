@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "core/base/error.h"
 
@@ -44,10 +43,7 @@ void DelayedScale::update(float amax) {
     history_[0] = 0;
     if (++scale_age_ < interval_) return;
     scale_age_ = 0;
-    if (reduced == 0 && zero_amax_ == ZeroAmax::inf)
-        scale_ = std::numeric_limits<float>::infinity();
-    else
-        scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_);
+    scale_ = scale_from_amax(reduced, fp8_max_, margin_, scale_, pow2_, zero_amax_ == ZeroAmax::inf);
 }
 
 void DelayedScale::set_history(int length) {

@@ -135,8 +135,8 @@ float per_tensor_scale(const CastPlan& plan, std::span<const float> values, cons
     if (!plan.scaled) return 1;
     if (request.tensor_scale != 0) return request.tensor_scale;
     const float largest = request.tensor_amax < 0 ? scale_amax(plan, values) : request.tensor_amax;
-    if (largest == 0 && plan.zero_amax == ZeroAmax::inf) return std::numeric_limits<float>::infinity();
-    return scale_from_amax(largest, static_cast<float>(max_finite(*plan.format)), plan.margin, 1, plan.pow2);
+    return scale_from_amax(largest, static_cast<float>(max_finite(*plan.format)), plan.margin, 1, plan.pow2,
+                           plan.zero_amax == ZeroAmax::inf);
 }
 
 }  // namespace

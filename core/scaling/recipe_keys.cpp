@@ -129,7 +129,7 @@ bool set_sum_bits(Recipe& recipe, std::string_view text) {
     if (text == "fp32") return recipe.sum_bits = 0, true;
     int bits = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), bits);
-    constexpr int kFewest = 2, kMost = 22;  // core/nn/models/mlp/narrow_sums.h
+    constexpr int kFewest = 2, kMost = 22;
     if (problem != std::errc{} || end != text.data() + text.size() || bits < kFewest || bits > kMost)
         return false;
     recipe.sum_bits = bits;

@@ -13,9 +13,11 @@
 namespace fp8lab {
 
 // numerics.md 3.2, step 4; pow2 rounds the result down to a power of two. fp8_max is max_finite of the
-// format. An amax of 0 or not finite keeps the previous scale.
+// format. An amax of 0 or not finite keeps the previous scale; with zero_is_inf (ZeroAmax::inf) 0 gives Inf.
 FP8LAB_ALSO_IN_KERNELS inline float scale_from_amax(float amax, float fp8_max, int margin,
-                                                    float previous_scale, bool pow2 = false) {
+                                                    float previous_scale, bool pow2 = false,
+                                                    bool zero_is_inf = false) {
+    if (zero_is_inf && amax == 0) return INFINITY;
     if (!(amax > 0 && amax <= FLT_MAX)) return previous_scale;
     // The quotient is Inf for a tiny amax (below 1.3e-36 in E4M3).
     const float scale = fminf(ldexpf(fp8_max, -margin) / amax, FLT_MAX);

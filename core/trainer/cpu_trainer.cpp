@@ -105,7 +105,7 @@ void CpuTrainer::apply(const Command& command) {
 // rows: the first ones; 0: all.
 void CpuTrainer::poison(float factor, int rows) {
     if (auto* tokens = std::get_if<TokenBatch>(&whole_.batch)) {
-        tokens->factor = factor;
+        tokens->factor *= factor;
     } else if (factor != 1) {
         Matrix<float>& x = std::get<DenseBatch>(whole_.batch).x;
         const std::size_t count = rows > 0 ? static_cast<std::size_t>(rows) * x.cols : x.values.size();
@@ -151,7 +151,9 @@ void CpuTrainer::step_once() {
         for (const Command& command : std::exchange(commands_, {})) apply(command);
     }
     task_->draw(steps_done_, whole_.batch);
-    poison(poison_ * poison_factor(spec_, steps_done_), spec_.poison ? spec_.poison->rows : 0);
+    if (auto* tokens = std::get_if<TokenBatch>(&whole_.batch)) tokens->factor = 1;
+    poison(poison_, 0);
+    poison(poison_factor(spec_, steps_done_), spec_.poison ? spec_.poison->rows : 0);
     const std::span<const MicroBatch> parts = cut();
     for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(parts, steps_done_, watched_); });
     const AskBetween to_the_end;
@@ -192,7 +194,7 @@ void CpuTrainer::load(const std::filesystem::path& path) {
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainSpec& spec) {
     if (spec.state != StateType::fp32) throw usage_error("--state bf16", "is measured on a GPU");
     BlasUse{};  // its memory is no longer free then
-    require_memory("train", cpu_training_bytes(spec));
+    require_memory("train", cpu_training_bytes(spec) + instrument_bytes(spec));
     return std::make_unique<CpuTrainer>(spec);
 }
 

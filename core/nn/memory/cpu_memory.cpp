@@ -193,6 +193,11 @@ double checkpoint_bytes(const TrainSpec& spec) {
     return kFloat * values * (static_cast<double>(spec.arms.size()) + 2);
 }
 
+double instrument_bytes(const TrainSpec& spec) {
+    if (find_model(spec.model).tokens) return 0;
+    return kFloat * parameter_elements(spec) * static_cast<double>(spec.arms.size());
+}
+
 double cpu_inference_bytes(const TrainSpec& spec, std::size_t rows) {
     const auto count = static_cast<double>(rows);
     const Held held = held_by(spec, count, 0);

@@ -15,6 +15,9 @@ double cpu_training_bytes(const TrainSpec& spec);
 // Bytes that are allocated in addition while all arms are saved as checkpoints.
 double checkpoint_bytes(const TrainSpec& spec);
 
+// Bytes that are allocated in addition in every kInstrumentSteps-th step: of model mlp a copy of the weights of each arm.
+double instrument_bytes(const TrainSpec& spec);
+
 // Bytes of a model with its gradients, and of its forward passes over so many rows (of the batch, or tokens) with every
 // operand of its GEMMs in a copy.
 double cpu_inference_bytes(const TrainSpec& spec, std::size_t rows);

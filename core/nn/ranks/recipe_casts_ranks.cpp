@@ -1,6 +1,4 @@
 // What the ranks of a data-parallel training have of each other: gathered weights, amaxes, one record.
-#include <limits>
-
 #include "core/nn/recipe_casts.h"
 #include "core/scaling/scale_rule.h"
 
@@ -26,9 +24,8 @@ float RecipeCasts::scale_for(TensorId weight, float amax) const {
     const State& s = state(weight);
     const Side& side = s.sides[0];
     if (is_delayed(s, side)) return side.delayed.scale();
-    if (amax == 0 && side.plan.zero_amax == ZeroAmax::inf) return std::numeric_limits<float>::infinity();
     return scale_from_amax(amax, static_cast<float>(max_finite(*side.plan.format)), side.plan.margin, 1,
-                           side.plan.pow2);
+                           side.plan.pow2, side.plan.zero_amax == ZeroAmax::inf);
 }
 
 CastOptions RecipeCasts::cast_options(TensorId weight, float scale, std::size_t first) const {

@@ -171,3 +171,11 @@ TEST_CASE(
               "\n\"a,\"\"b\"\".x\",0,100,1,values below the window: scale 1,a scale: delayed or current\n") !=
           std::string::npos);
 }
+
+TEST_CASE("a percentile cannot be replayed on a log of amaxes, and is refused") {
+    const Finished run =
+        fp8lab("watch " + quoted(std::string(FP8LAB_SOURCE) + "/assets/runs/tiny-swiglu.jsonl") +
+               " --recipe delayed:algo=p99.9");
+    CHECK(run.code == 2);
+    CHECK(run.err == "fp8lab: --recipe: recipe delayed:algo=p99.9: a log has amaxes, and no percentiles\n");
+}

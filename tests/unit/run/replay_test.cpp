@@ -66,6 +66,24 @@ TEST_CASE("replayed scales are those of simulate, for histories, reducers, margi
                 }
 }
 
+TEST_CASE("replayed scales take an average's decay and the rule for an amax of 0 from the recipe") {
+    const std::vector<float> amax = {4, 1, 1, 0, 2};
+    const auto scales = [&](const char* recipe) {
+        std::vector<float> out;
+        for (const ReplayStep& step : replay_tensor(amaxes("x", amax), parse_recipe(recipe)).steps)
+            out.push_back(step.scale);
+        return out;
+    };
+    // The average of 4 and 1 with decay 0.5 is 2.5.
+    const auto averaged = scales("delayed:algo=ema0.5");
+    CHECK(averaged[1] == 448.0F / 4);
+    CHECK(averaged[2] == 448.0F / 2.5F);
+    CHECK(scales("current") == std::vector<float>{112, 448, 448, 1, 224});
+    CHECK(scales("current:zero_amax=inf") == std::vector<float>{112, 448, 448, INFINITY, 224});
+    CHECK(scales("delayed:history=1:algo=most_recent:zero_amax=inf") ==
+          std::vector<float>{1, 112, 448, 448, INFINITY});
+}
+
 TEST_CASE("the bounds hold what a cast of the values really loses") {
     std::mt19937 random(4);
     int steps = 0, exact = 0;

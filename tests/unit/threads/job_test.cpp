@@ -19,6 +19,14 @@ namespace {
 // A worker that waits in the middle of its work until it is told to go on.
 struct Gate {
     std::promise<void> begun, open;
+    int times_ten(int request, std::vector<int>& computed) {  // request 1 waits
+        computed.push_back(request);
+        if (request == 1) {
+            begun.set_value();
+            open.get_future().wait();
+        }
+        return 10 * request;
+    }
 };
 
 template <class Request, class Result>
@@ -60,14 +68,7 @@ TEST_CASE("what the work throws is thrown by every take() until another request 
 TEST_CASE("of the requests that come while one is at work only the newest is computed") {
     Gate gate;
     std::vector<int> computed;
-    Job<int, int> job([&](const int& request) {
-        computed.push_back(request);
-        if (request == 1) {
-            gate.begun.set_value();
-            gate.open.get_future().wait();
-        }
-        return 10 * request;
-    });
+    Job<int, int> job([&](const int& request) { return gate.times_ten(request, computed); });
     std::atomic<int> wakes = 0;
     job.start_worker([&] { ++wakes; });
     job.request(1);
@@ -84,14 +85,7 @@ TEST_CASE("of the requests that come while one is at work only the newest is com
 TEST_CASE("a worker that is started again goes on with what it has, and wakes the newer one alone") {
     Gate gate;
     std::vector<int> computed;
-    Job<int, int> job([&](const int& request) {
-        computed.push_back(request);
-        if (request == 1) {
-            gate.begun.set_value();
-            gate.open.get_future().wait();
-        }
-        return 10 * request;
-    });
+    Job<int, int> job([&](const int& request) { return gate.times_ten(request, computed); });
     std::atomic<int> first = 0, second = 0;
     job.start_worker([&] { ++first; });
     job.request(1);

@@ -71,6 +71,20 @@ TEST_CASE("a poisoned step multiplies x of its first rows, and no other step's")
     CHECK(clean[1].loss != clean[2].loss);
 }
 
+TEST_CASE(
+    "a batch that a command poisons is multiplied in all rows, also where the run has a poisoned row of its "
+    "own") {
+    TrainOptions options = teacher("delayed", 4);
+    const auto usual = records_of(make_train_spec(options));
+    options.poison = "2:1e6:1";
+    const auto trainer = make_cpu_trainer(make_train_spec(options));
+    trainer->set(PoisonBatch{1000});
+    trainer->step(2);
+    const auto records = trainer->snapshot().arms[0].records;
+    CHECK(records[0].tensors[kX1].amax == doctest::Approx(1000 * usual[0].tensors[kX1].amax).epsilon(1e-6));
+    CHECK(records[1].tensors[kX1].amax == usual[1].tensors[kX1].amax);
+}
+
 TEST_CASE("one large row keeps a long amax history's scale small for as many steps as it is long") {
     TrainOptions options = teacher("delayed:history=8", 30);
     options.poison = "5:1e6:1";
@@ -163,6 +177,12 @@ TEST_CASE(
     // Rounding to 8 bits is off by 2^-9 at most, and by a third of its square on average over a binade.
     CHECK(of("delayed") > 0.1);
     CHECK(of("delayed") < 100 * 0x1p-9);
+    // The product is computed in parts of 256 rows: more of them, and other numbers of rows, are off alike.
+    TrainOptions wide = teacher("delayed", 1);
+    wide.batch = 300, wide.layers = std::vector<int>{8, 513, 1};
+    const float off = records_of(make_train_spec(wide))[0].tensors[kW1].product_error_pct;
+    CHECK(off > 0.1F);
+    CHECK(off < 100 * 0x1p-9F);
     const double five = of("delayed:acc=5:out=fp32"), three = of("delayed:acc=3:out=fp32");
     CHECK(five > 0.5);
     CHECK(three > 2 * five);

@@ -6,10 +6,8 @@
 
 namespace fp8lab {
 
-inline constexpr int kFewestSumBits = 2, kMostSumBits = 22;
-
 // out (M, N) = sum over k of a(m, k) b(k, n), k ascending from a sum of 0. After each addition, which is FP32's, the sum is
-// rounded to nearest even to `bits` stored mantissa bits; its exponent stays that of FP32. With bits = 0 they are the
+// rounded to nearest even to `bits` stored mantissa bits, 1 to 22; its exponent stays that of FP32. With bits = 0 they are the
 // products of matrix.h.
 void multiply_nt(const Matrix<float>& a, const Matrix<float>& b, Matrix<float>& out, int bits);
 void multiply_nn(const Matrix<float>& a, const Matrix<float>& b, Matrix<float>& out, int bits);
