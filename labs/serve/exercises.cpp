@@ -56,7 +56,8 @@ bool halves(const State& s) {
 bool raises(const State& s) { return is_nvfp4(s) && s.number("divergence") > s.number("nearest_divergence"); }
 bool same_method(const State& a, const State& b) {
     return a.text("method") == b.text("method") && a.text("network") != b.text("network") &&
-           a.text("rows") == b.text("rows") && a.text("damp") == b.text("damp");
+           a.text("rows") == b.text("rows") && a.text("damp") == b.text("damp") &&
+           a.text("order") == b.text("order");
 }
 
 Verdict no_ranking(const Trail& trail, const Prediction*) {

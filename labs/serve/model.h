@@ -24,6 +24,7 @@ struct Params {
     // methods; qat reads the scheme too
     std::string scheme = "nvfp4", lower = "weights", method = "nearest";
     double amax = 1, damp = 0.01;
+    std::string order = "given";
     int rows = kMostSeen;
     // draft
     std::string draft = "nvfp4", draft_lower = "both", cost = "bytes", target = "bf16";
@@ -48,7 +49,9 @@ struct Params {
     NetworkSpec spec_of(const std::string& name) const {
         return name == "own" ? NetworkSpec{name, path, version_of(path)} : NetworkSpec{name};
     }
-    CommonSpec common() const { return {network_spec(), lower == "both", rows, damp}; }
+    CommonSpec common() const {
+        return {network_spec(), lower == "both", rows, damp, find_column_order(order, "order")};
+    }
     ChosenSpec chosen() const { return {common(), scheme, method, amax}; }
     StemsSpec stems() const { return {common(), is_stem(scheme) ? "" : scheme}; }
     // Of a scheme that inputs can be in.

@@ -56,7 +56,6 @@ std::vector<Row> method_rows(Params& p) {
     const std::string no_amax = has                 ? ""
                                 : p.lower == "both" ? "This scheme has no scale per tensor."
                                                     : "The inputs stay in BF16.";
-    const Method method = find_method(p.method, "method");
     return {
         {choice({.name = "scheme",
                  .label = "Scheme",
@@ -88,6 +87,13 @@ std::vector<Row> method_rows(Params& p) {
                          "E2M1, follow from, times this."},
                 &p.amax, 0x1p-6, 0x1p16, true),
          "methods", no_amax},
+    };
+}
+
+// What a method sees, and the options of GPTQ.
+std::vector<Row> calibration_rows(Params& p) {
+    const Method method = find_method(p.method, "method");
+    return {
         {integer({.name = "rows",
                   .label = "Calibration rows",
                   .help = "Rows of the training that the method sees, of a transformer tokens. The digits "
@@ -102,6 +108,14 @@ std::vector<Row> method_rows(Params& p) {
                  .more = true},
                 &p.damp, 0.001, 0.1, true),
          "methods", has_gptq(method) ? "" : "This method has no damping."},
+        {choice({.name = "order",
+                 .label = "Order of columns",
+                 .te_name = "actorder",
+                 .help = "Of GPTQ: the columns of W from left to right, or those of the largest inputs "
+                         "first. Then the scales of blocks are computed from W before any column changes.",
+                 .more = true},
+                &p.order, {{"given", "as given"}, {"act", "largest inputs first"}}),
+         "methods", has_gptq(method) ? "" : "This method has no order."},
     };
 }
 
@@ -232,6 +246,7 @@ std::vector<Row> Serve::rows(Params& p) const {
     return table::join({{part},
                         subject_rows(p),
                         method_rows(p),
+                        calibration_rows(p),
                         draft_rows(p),
                         rollout_rows(p),
                         qat_rows(p),

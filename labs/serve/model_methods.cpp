@@ -76,14 +76,15 @@ Evaluator::Plan Evaluator::plan(const CommonSpec& common, const Asked& asked) {
         throw usage_error(
             "scheme", fmt::format("{} is for weights only: no GEMM reads inputs in it", asked.scheme->label));
     MethodOptions options{.method = asked.method, .amax_factor = static_cast<float>(asked.amax)};
-    if (has_gptq(asked.method)) options.damp = common.damp;
+    if (has_gptq(asked.method)) options.damp = common.damp, options.order = common.order;
     Plan out{uniform_mix(network.layers.size(), *asked.scheme, common.both), options, {}};
     check_effect(options, out.mix);
     // Every method's errors of outputs are those on the same rows, also of one that is not calibrated.
     options.rows = static_cast<std::size_t>(common.rows);
     out.options = options;
-    out.key = fmt::format("{} {} {} {} {} {}", asked.scheme->id, to_string(asked.method), common.both,
-                          options.rows, options.damp, options.amax_factor);
+    out.key =
+        fmt::format("{} {} {} {} {} {} {}", asked.scheme->id, to_string(asked.method), common.both,
+                    options.rows, options.damp, name_in(kColumnOrders, options.order), options.amax_factor);
     return out;
 }
 

@@ -29,7 +29,8 @@ struct CommonSpec {
     NetworkSpec network;
     bool both = false;     // weights and inputs; else the inputs stay in BF16
     int rows = kMostSeen;  // that a method sees, and that errors are of; fewer where there are not so many
-    double damp = 0.01;
+    double damp = 0.01;    // this and the next: of GPTQ
+    ColumnOrder order = ColumnOrder::given;
     bool operator==(const CommonSpec&) const = default;
 };
 struct ChosenSpec {

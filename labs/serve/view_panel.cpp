@@ -17,7 +17,7 @@ std::string ServeView::more_words() const {
     return lab_.shows("draft")     ? "compare, target"
            : lab_.shows("rollout") ? "compare, answers"
            : lab_.shows("qat")     ? "steps"
-                                   : "calibration rows, damping";
+                                   : "calibration rows, damping, order";
 }
 
 bool ServeView::draw_own(Context& c, const table::Row& row, const Field& default_field) {

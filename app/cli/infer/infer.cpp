@@ -105,6 +105,7 @@ nlohmann::json mix_json(const InferOptions& options, const InferJob& job, const 
 // There is nothing to keep before the end, so that a signal ends it at once.
 void infer(InferOptions options) {
     if (!options.method.empty()) options.how.method = find_method(options.method, "--method");
+    options.how.order = find_column_order(options.order, "--order");
     check_percentile(options.percentile, "--percentile");
     ProgressLine progress;
     const AskBetween ask(progress.asker());
@@ -147,6 +148,12 @@ void add_method(CLI::App& verb, InferOptions& options, const std::vector<CLI::Op
         ->needs(method);
     verb.add_option("--damp", options.how.damp, "GPTQ's damping, a part of the mean of H's diagonal; 0.01")
         ->check(CLI::PositiveNumber)
+        ->needs(method);
+    verb.add_option(
+            "--order", options.order,
+            fmt::format("{}: the column that GPTQ casts first, the left one or that of the largest "
+                        "inputs; given",
+                        fmt::join(kColumnOrders | std::views::transform(&Named<ColumnOrder>::name), ", ")))
         ->needs(method);
     verb.add_flag("!--no-awq-floor", options.how.awq_floor,
                   "AWQ also divides channels that are almost 0 in all training rows")

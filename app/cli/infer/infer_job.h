@@ -25,6 +25,7 @@ struct InferOptions {
     std::optional<double> smooth;
     std::string against;  // the network whose outputs in FP32 are the reference; empty: the file's own
     std::string method;   // empty: none was named
+    std::string order = "given";  // of GPTQ's columns
     MethodOptions how;
     bool all_mixes = false, greedy = false, json = false, csv = false;
     std::string mixed_tokens, important = "attention";  // "mxfp8,nvfp4"; empty: not asked for

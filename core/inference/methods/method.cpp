@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "core/inference/methods/awq.h"
-#include "core/inference/methods/gptq.h"
 #include "core/inference/methods/rotation.h"
 #include "core/inference/rescale.h"
 
@@ -92,6 +91,7 @@ void check_effect(const MethodOptions& options, const Mix& mix) {
         throw usage_error("--method",
                           "4or6 chooses between two targets of an NVFP4 block: it needs weights in nvfp4");
     if (options.damp != usual.damp && !has_gptq(options.method)) refuse("--damp");
+    if (options.order != usual.order && !has_gptq(options.method)) refuse("--order");
     if (!options.awq_floor && options.method != Method::awq) refuse("--no-awq-floor");
     if (options.rows > 0 && !sees_rows(options.method)) refuse("--rows");
     if (options.amax_factor != 1 && std::ranges::none_of(mix.activations, &LowFormat::has_static_scale))
@@ -158,7 +158,7 @@ LoweredLayer lower_layer(const LowFormat& format, const MethodOptions& options, 
     out.change = change_of(format, options, w, x, place);
     const Matrix<float> weights = out.change.weights(w), inputs = out.change.input(x);
     if (has_gptq(options.method)) {
-        out.w = gptq(format, weights, inputs, options.damp, place.name);
+        out.w = gptq(format, weights, inputs, options.damp, place.name, options.order);
         out.stats = measure_weights(weights, out.w);
     } else {
         const bool by_block = options.method == Method::four_or_six && is_nvfp4(format);

@@ -12,6 +12,7 @@
 
 #include "core/inference/format.h"
 #include "core/inference/lowering.h"
+#include "core/inference/methods/gptq.h"
 #include "core/nn/matrix.h"
 
 namespace fp8lab {
@@ -39,16 +40,17 @@ bool sees_rows(Method method);  // of the training: all but nearest and 4or6
 
 struct MethodOptions {
     Method method = Method::nearest;
-    double damp = 0.01;      // of GPTQ
-    bool awq_floor = true;   // awq.h
-    std::size_t rows = 0;    // of the training that the method sees; 0: all that there are
-    std::uint64_t seed = 7;  // of the signs of a rotation
+    double damp = 0.01;                      // of GPTQ
+    ColumnOrder order = ColumnOrder::given;  // of GPTQ
+    bool awq_floor = true;                   // awq.h
+    std::size_t rows = 0;                    // of the training that the method sees; 0: all that there are
+    std::uint64_t seed = 7;                  // of the signs of a rotation
     float amax_factor = 1;  // the amax that an input's scale per tensor, or NVFP4's, follows from, times this
     bool operator==(const MethodOptions&) const = default;
 };
 // Of all layers together: throws usage_error where the method or an option has no effect on that mix: 4or6 without weights in
-// NVFP4, damp without GPTQ, awq_floor without AWQ, rows of a method that sees none, an amax factor without inputs that have a
-// scale per tensor.
+// NVFP4, damp or the order act without GPTQ, awq_floor without AWQ, rows of a method that sees none, an amax factor without
+// inputs that have a scale per tensor.
 void check_effect(const MethodOptions& options, const Mix& mix);
 
 // The most input channels of a layer for the methods that see rows: GPTQ's time grows with their square, and a rotation is

@@ -286,6 +286,16 @@ TEST_CASE(
     CHECK(json_of(kDigits + "--weights nf4 --method gptq --rows 16").at("divergence").get<double>() > 0);
 }
 
+TEST_CASE("infer --order act casts GPTQ's columns in another order, given is the default") {
+    const auto divergence = [](const std::string& options) {
+        return json_of(kDigits + "--weights int4-g32 --method " + options).at("divergence").get<double>();
+    };
+    CHECK(divergence("gptq --order given") == divergence("gptq"));
+    CHECK(divergence("gptq --order act") != divergence("gptq"));
+    CHECK(divergence("rotate+gptq --order act") != divergence("rotate+gptq"));
+    CHECK(divergence("awq --order given") == divergence("awq"));
+}
+
 TEST_CASE("what infer --method and --against refuse is one line and exit code 2") {
     const auto refuses = [](const std::string& arguments, const std::string& part) {
         const auto run = fp8lab("infer " + kDigits + arguments);
@@ -314,6 +324,10 @@ TEST_CASE("what infer --method and --against refuse is one line and exit code 2"
     CHECK(fp8lab("infer " + kDigits + "--weights nvfp4 " + data).code == 0);
     refuses("--weights nvfp4 --method gptq " + data, "--train npy:X,Y");
     refuses("--weights nvfp4 --method awq --damp 0.1", "--damp: has no effect with method awq");
+    refuses("--weights nvfp4 --method awq --order act", "--order: has no effect with method awq");
+    refuses("--weights nvfp4 --order act", "--method");
+    refuses("--weights nvfp4 --method gptq --order desc",
+            "unknown order of columns 'desc'; valid: given act");
     refuses("--weights nvfp4 --method gptq --amax 2", "--amax");
     refuses("--weights nvfp4 --method gptq --activations nvfp4 --amax 1e9", "--amax");
     refuses("--weights nvfp4 --cascade int4-g32,mxfp8,0.5", "int4-g32");

@@ -30,23 +30,22 @@ TrainedMlp digits(int seed = 1) {
                     ".safetensors");
 }
 
-// The cast of one column from its scales, written out: E4M3 with a scale for all of w or for each row, INT4 in groups of 32.
-double cast_one(const std::string& id, const Table& now, const Matrix<float>& w, std::size_t r, std::size_t c,
-                std::vector<float>& scales) {
-    const auto start = [&](std::size_t first, std::size_t end) {
-        float largest = 0;
-        for (std::size_t k = first; k < end; ++k)
-            largest = std::max(largest, std::fabs(static_cast<float>(now[r][k])));
-        return largest;
-    };
-    const bool in_groups = id == "int4-g32";
-    if (in_groups && c % 32 == 0) scales[r] = 7.5F / start(c, std::min(c + 32, w.cols));
-    if (!in_groups && c == 0) scales[r] = 448 / (id == "e4m3" ? amax(w.values) : amax(w.row(r)));
-    const float scaled = static_cast<float>(now[r][c]) * scales[r];
+// The scale of a weight, written out: E4M3 with a scale for all of w or for each row, INT4 in groups of 32 of `from`.
+float scale_of(const std::string& id, const Table& from, const Matrix<float>& w, std::size_t r,
+               std::size_t c) {
+    if (id != "int4-g32") return 448 / (id == "e4m3" ? amax(w.values) : amax(w.row(r)));
+    float largest = 0;
+    for (std::size_t k = c / 32 * 32; k < std::min(c / 32 * 32 + 32, w.cols); ++k)
+        largest = std::max(largest, std::fabs(static_cast<float>(from[r][k])));
+    return 7.5F / largest;
+}
+
+double cast_one(const std::string& id, double value, float scale) {
+    const float scaled = static_cast<float>(value) * scale;
     const FormatInfo& e4m3 = find_format("e4m3");
-    const float code =
-        in_groups ? std::clamp(std::nearbyint(scaled), -8.0F, 7.0F) : decode(e4m3, encode(e4m3, scaled));
-    return static_cast<double>(code * (1 / scales[r]));
+    const float code = id == "int4-g32" ? std::clamp(std::nearbyint(scaled), -8.0F, 7.0F)
+                                        : decode(e4m3, encode(e4m3, scaled));
+    return static_cast<double>(code * (1 / scale));
 }
 
 // The inverse by Gauss and Jordan.
@@ -66,32 +65,57 @@ Table inverse_of(Table h) {
     return out;
 }
 
-// Optimal Brain Quantization's form of it: the inverse of H over the columns that are left is updated column by column.
-Table brain_surgeon(const std::string& id, const Matrix<float>& w, const Matrix<float>& x, double damp) {
-    Table h(w.cols, std::vector<double>(w.cols));
-    for (std::size_t i = 0; i < w.cols; ++i)
-        for (std::size_t k = 0; k < w.cols; ++k)
+Table gram(const Matrix<float>& x) {
+    Table h(x.cols, std::vector<double>(x.cols));
+    for (std::size_t i = 0; i < x.cols; ++i)
+        for (std::size_t k = 0; k < x.cols; ++k)
             for (std::size_t r = 0; r < x.rows; ++r)
                 h[i][k] += static_cast<double>(x.row(r)[i]) * static_cast<double>(x.row(r)[k]);
-    double mean = 0;
-    for (std::size_t i = 0; i < w.cols; ++i) {
+    for (std::size_t i = 0; i < x.cols; ++i)
         if (h[i][i] == 0) h[i][i] = 1;
-        mean += h[i][i] / static_cast<double>(w.cols);
+    return h;
+}
+
+// The columns from left to right, or the one with the largest H_jj of those that are left, the leftmost of equal ones.
+std::vector<std::size_t> order_of(const Table& h, ColumnOrder order) {
+    std::vector<std::size_t> out;
+    std::vector<bool> taken(h.size());
+    for (std::size_t i = 0; i < h.size(); ++i) {
+        std::size_t best = h.size();
+        for (std::size_t c = 0; c < h.size(); ++c)
+            if (!taken[c] && (best == h.size() || (order == ColumnOrder::act && h[c][c] > h[best][best])))
+                best = c;
+        taken[best] = true, out.push_back(best);
     }
+    return out;
+}
+
+// Optimal Brain Quantization's form of it: the inverse of H over the columns that are left is updated column by column.
+Table brain_surgeon(const std::string& id, const Matrix<float>& w, const Matrix<float>& x, double damp,
+                    ColumnOrder order = ColumnOrder::given) {
+    Table h = gram(x);
+    const std::vector<std::size_t> columns = order_of(h, order);
+    double mean = 0;
+    for (std::size_t i = 0; i < w.cols; ++i) mean += h[i][i] / static_cast<double>(w.cols);
     for (std::size_t i = 0; i < w.cols; ++i) h[i][i] += damp * mean;
     Table inverse = inverse_of(h), now(w.rows, std::vector<double>(w.cols)), out = now;
     for (std::size_t r = 0; r < w.rows; ++r)
         for (std::size_t c = 0; c < w.cols; ++c) now[r][c] = static_cast<double>(w.row(r)[c]);
+    const Table original = now;
     std::vector<float> scales(w.rows);
-    for (std::size_t c = 0; c < w.cols; ++c) {
-        for (std::size_t r = 0; r < w.rows; ++r) out[r][c] = cast_one(id, now, w, r, c, scales);
+    for (const std::size_t c : columns) {
         for (std::size_t r = 0; r < w.rows; ++r) {
+            if (order == ColumnOrder::act)
+                scales[r] = scale_of(id, original, w, r, c);
+            else if (c % 32 == 0)
+                scales[r] = scale_of(id, now, w, r, c);
+            out[r][c] = cast_one(id, now[r][c], scales[r]);
             const double error = (now[r][c] - out[r][c]) / inverse[c][c];
-            for (std::size_t k = c; k < w.cols; ++k) now[r][k] -= error * inverse[c][k];
+            for (std::size_t k = 0; k < w.cols; ++k) now[r][k] -= error * inverse[c][k];
         }
         const std::vector<double> row = inverse[c];
-        for (std::size_t i = c; i < w.cols; ++i)
-            for (std::size_t k = c; k < w.cols; ++k) inverse[i][k] -= row[i] * row[k] / row[c];
+        for (std::size_t i = 0; i < w.cols; ++i)
+            for (std::size_t k = 0; k < w.cols; ++k) inverse[i][k] -= row[i] * row[k] / row[c];
     }
     return out;
 }
@@ -133,23 +157,53 @@ TEST_CASE("casting column by column, nothing changed between, is the cast of the
         }
 }
 
-TEST_CASE("GPTQ is Optimal Brain Quantization from left to right, on three layers of a trained network") {
+TEST_CASE("GPTQ is Optimal Brain Quantization in both orders, on three layers of a trained network") {
     const TrainedMlp network = digits();
     const std::vector<Matrix<float>> inputs = layer_inputs(network, data_of_task(network).train_x);
     for (const std::size_t l : {std::size_t{0}, std::size_t{2}, std::size_t{3}})
-        for (const std::string id : {"int4-g32", "e4m3", "e4m3-row"}) {
-            CAPTURE(l);
-            CAPTURE(id);
-            const Matrix<float>& w = network.layers[l].w;
-            const Matrix<float> ours = gptq(format(id), w, inputs[l], 0.01, "test");
-            const Table expected = brain_surgeon(id, w, inputs[l], 0.01);
-            double worst = 0;
-            for (std::size_t r = 0; r < w.rows; ++r)
-                for (std::size_t c = 0; c < w.cols; ++c)
-                    worst = std::max(worst, std::fabs(static_cast<double>(ours.row(r)[c]) - expected[r][c]));
-            CHECK(worst <= 1e-6);
-            CHECK(ours.values != lowered_weights(w, format(id)).values);
-        }
+        for (const std::string id : {"int4-g32", "e4m3", "e4m3-row"})
+            for (const ColumnOrder order : {ColumnOrder::given, ColumnOrder::act}) {
+                CAPTURE(l);
+                CAPTURE(id);
+                CAPTURE(order == ColumnOrder::act);
+                const Matrix<float>& w = network.layers[l].w;
+                const Matrix<float> ours = gptq(format(id), w, inputs[l], 0.01, "test", order);
+                const Table expected = brain_surgeon(id, w, inputs[l], 0.01, order);
+                double worst = 0;
+                for (std::size_t r = 0; r < w.rows; ++r)
+                    for (std::size_t c = 0; c < w.cols; ++c)
+                        worst =
+                            std::max(worst, std::fabs(static_cast<double>(ours.row(r)[c]) - expected[r][c]));
+                CHECK(worst <= 1e-6);
+                CHECK(ours.values != lowered_weights(w, format(id)).values);
+                if (order == ColumnOrder::act)
+                    CHECK(ours.values != gptq(format(id), w, inputs[l], 0.01, "test").values);
+            }
+}
+
+TEST_CASE("the order of GPTQ's columns: none for inputs without correlation, the left one of equal ones") {
+    constexpr std::size_t kCols = 70;
+    const auto lowered = [](const LowFormat& f, const Matrix<float>& w, const Matrix<float>& x,
+                            ColumnOrder order) { return gptq(f, w, x, 0.01, "test", order).values; };
+    const Matrix<float> w = normal(20, kCols, 1), correlated = normal(90, kCols, 2);
+    Matrix<float> apart(3 * kCols, kCols), turned(kCols, kCols);
+    for (std::size_t r = 0; r < apart.rows; ++r)
+        apart.row(r)[r % kCols] = 1 + static_cast<float>(r % 13);  // one input per row: H is diagonal
+    for (std::size_t r = 0; r < kCols; ++r)  // each column has the same values: all H_jj are equal
+        for (std::size_t c = 0; c < kCols; ++c)
+            turned.row(r)[c] = static_cast<float>((r + c) % kCols * 7 % 11);
+    for (const LowFormat* f : low_formats(RecipeList::weights)) {
+        if (f->id == "fp32") continue;
+        CAPTURE(f->id);
+        CHECK(lowered(*f, w, apart, ColumnOrder::act) == lowered(*f, w, apart, ColumnOrder::given));
+        CHECK(lowered(*f, w, apart, ColumnOrder::act) == lowered_weights(w, *f).values);
+        CHECK(lowered(*f, w, correlated, ColumnOrder::act) != lowered(*f, w, correlated, ColumnOrder::given));
+    }
+    for (const char* id : {"e4m3", "e4m3-row", "int8"})  // their scales are the same in both orders
+        CHECK(lowered(format(id), w, turned, ColumnOrder::act) ==
+              lowered(format(id), w, turned, ColumnOrder::given));
+    CHECK(find_column_order("act", "test") == ColumnOrder::act);
+    CHECK_THROWS_AS((void)find_column_order("desc", "test"), Error);
 }
 
 TEST_CASE("with much damping, and for inputs that are always 0, GPTQ casts to nearest") {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -50,6 +51,16 @@ TEST_CASE("the numbers of L17's lesson: methods") {
     says("12.3", 100 * gptq.mean(&LayerErrors::w), 0.05);
     says("6.9", 100 * gptq.mean(&LayerErrors::out_nearest), 0.05);
     says("2.3", 100 * gptq.mean(&LayerErrors::out), 0.05);
+    const auto by_inputs = [&](const char* network, ColumnOrder order) {
+        const CommonSpec common = {.network = {.network = network}, .order = order};
+        return chosen_of({.common = common, .scheme = "nvfp4", .method = "gptq"}, evaluator).score.divergence;
+    };
+    for (const auto& [network, given, act] : {std::array{"digits-s1", "0.0014", "0.0011"},
+                                              {"digits-s2", "0.0019", "0.0011"},
+                                              {"digits-s3", "0.0029", "0.0033"}}) {
+        says(given, by_inputs(network, ColumnOrder::given), 0.00005);
+        says(act, by_inputs(network, ColumnOrder::act), 0.00005);
+    }
     says("8.4", chosen("digits-s1", "int8-row", "nearest").bits, 0.05);
     const Score floored = chosen("digits-s3", "int8", "awq", true).score;
     says("0.00047", floored.divergence, 0.000005);

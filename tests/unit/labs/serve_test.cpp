@@ -94,6 +94,39 @@ TEST_CASE("L17: rows, damping and the amax reach the method") {
     CHECK(made.lab->amax->factors.empty());
 }
 
+TEST_CASE("L17: the order of columns reaches GPTQ alone") {
+    const TrainedMlp network = read_mlp(kModels + "digits-s1.safetensors");
+    const InferenceData data = data_of_task(network);
+    const Reference reference = reference_of(forward(network, data.test.x), true, data.test.y);
+    const auto divergence = [&](const char* format, Method method) {
+        const Mix mix = uniform_mix(network.layers.size(), find_low_format(format, "test"), false);
+        const MethodOptions options{.method = method, .order = ColumnOrder::act};
+        const LoweredMlp lowered = lower_mlp(network, data.train_x, mix, options);
+        return divergence_of(reference, run_lowered(network, lowered, data.test.x));
+    };
+    const auto why_not = [](ServeLab& lab) {
+        const std::vector<table::Row> rows = lab->rows(lab->params);
+        return std::ranges::find(rows, "order", [](const table::Row& r) { return r.field.info.name; })
+            ->why_not;
+    };
+    Made made = {"method=gptq"};
+    const double given = made("divergence"), awq = made("nvfp4.awq");
+    CHECK(why_not(made.lab).empty());
+    made.set({"order=act"});
+    CHECK(made("divergence") == divergence("nvfp4", Method::gptq));
+    CHECK(made("divergence") != given);
+    CHECK(made("mxfp4.gptq") == divergence("mxfp4", Method::gptq));
+    CHECK(made("int4-g32.rotate+gptq") == divergence("int4-g32", Method::rotate_gptq));
+    CHECK(made("nvfp4.awq") == awq);
+    CHECK(made.lab->gains->rows[0].gptq == made("divergence"));
+    made.set({"method=awq"});
+    CHECK(made("divergence") == awq);
+    CHECK(why_not(made.lab) == "This method has no order.");
+    made.set({"method=gptq", "order=given"});
+    CHECK(made("divergence") == given);
+    CHECK_THROWS_AS(set_field(ServeLab().fields(), "order=desc"), Error);
+}
+
 TEST_CASE("L17: over the tensor amax NVFP4 has a wide floor and a steep side") {
     Made made = {"lower=both", "amax=2"};
     const AmaxSweep& sweep = *made.lab->amax;
