@@ -47,6 +47,19 @@ TEST_CASE("L17: a mark chooses its scheme, a switch what is lowered, and the num
     CHECK(screen.gui.context.regions.contains("gains"));
 }
 
+TEST_CASE("L17: the order of columns is behind More, and a choice where the method is GPTQ") {
+    Screen screen({860, 1600});
+    screen.set("method=gptq");
+    screen.click("serve.more");
+    screen.click("order.1");
+    CHECK(screen.lab->params.order == "act");
+    CHECK(screen.words("serve.result") == "0.00111");
+    screen.set("method=awq");
+    screen.gui.context.probes.items.clear();
+    screen.frame();
+    CHECK((screen.shows("rows") && !screen.shows("order.1")));
+}
+
 TEST_CASE("L17: the amax moves by powers of two where it has an effect, and shows its own figure") {
     Screen screen;
     CHECK_FALSE(screen.shows("amax"));
