@@ -182,16 +182,15 @@ TEST_CASE("GPTQ is Optimal Brain Quantization in both orders, on three layers of
 }
 
 TEST_CASE("the order of GPTQ's columns: none for inputs without correlation, the left one of equal ones") {
-    constexpr std::size_t kCols = 70;
+    constexpr std::size_t cols = 70;
     const auto lowered = [](const LowFormat& f, const Matrix<float>& w, const Matrix<float>& x,
                             ColumnOrder order) { return gptq(f, w, x, 0.01, "test", order).values; };
-    const Matrix<float> w = normal(20, kCols, 1), correlated = normal(90, kCols, 2);
-    Matrix<float> apart(3 * kCols, kCols), turned(kCols, kCols);
+    const Matrix<float> w = normal(20, cols, 1), correlated = normal(90, cols, 2);
+    Matrix<float> apart(3 * cols, cols), turned(cols, cols);
     for (std::size_t r = 0; r < apart.rows; ++r)
-        apart.row(r)[r % kCols] = 1 + static_cast<float>(r % 13);  // one input per row: H is diagonal
-    for (std::size_t r = 0; r < kCols; ++r)  // each column has the same values: all H_jj are equal
-        for (std::size_t c = 0; c < kCols; ++c)
-            turned.row(r)[c] = static_cast<float>((r + c) % kCols * 7 % 11);
+        apart.row(r)[r % cols] = 1 + static_cast<float>(r % 13);  // one input per row: H is diagonal
+    for (std::size_t r = 0; r < cols; ++r)  // each column has the same values: all H_jj are equal
+        for (std::size_t c = 0; c < cols; ++c) turned.row(r)[c] = static_cast<float>((r + c) % cols * 7 % 11);
     for (const LowFormat* f : low_formats(RecipeList::weights)) {
         if (f->id == "fp32") continue;
         CAPTURE(f->id);
