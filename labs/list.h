@@ -20,6 +20,7 @@
     LAB(transformer)     \
     LAB(wide)            \
     LAB(gpus)            \
+    LAB(clinic)          \
     LAB(serve)           \
     LAB(workbench)
 

@@ -74,7 +74,7 @@ Binades binades(const TensorView& view) {
     return {first_tick - 1, hi, first_tick - 7};
 }
 
-void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role role) {
+void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role role, bool named) {
     std::vector<double> edges, before, after;
     for (int e = range.lo; e < range.hi; ++e) {
         edges.push_back(std::ldexp(1.0, e));
@@ -90,8 +90,8 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
         std::max({*std::ranges::max_element(before), *std::ranges::max_element(after), lost, 1.0});
     figure.y.range = Range{0, 1.15 * top};
     if (view.format) {
-        figure.bars("after, " + std::string(view.format->label), shared_edges, data(std::move(after)),
-                    {.color = {role, Tone::fill}});
+        figure.bars(named ? "after, " + std::string(view.format->label) : "after", shared_edges,
+                    data(std::move(after)), {.color = {role, Tone::fill}});
     }
     figure.bars("before", shared_edges, data(std::move(before)), {.color = {Role::truth}, .width = 1.5F},
                 true);
@@ -111,6 +111,17 @@ void add_bars(Figure& figure, const TensorView& view, const Binades& range, Role
 }
 
 }  // namespace
+
+void add_view(Figure& figure, const TensorView& view, Role role, bool named) {
+    const Binades range = binades(view);
+    figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
+    if (view.format && std::isfinite(view.scale)) {
+        figure.xspan(named ? std::string(view.format->label) + " window" : "window",
+                     min_subnormal(*view.format) / static_cast<double>(view.scale),
+                     max_finite(*view.format) / static_cast<double>(view.scale), {.color = {role}});
+    }
+    add_bars(figure, view, range, role, named);
+}
 
 Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId shown,
                         std::string_view none) {
@@ -133,15 +144,7 @@ Figure histogram_figure(const History& history, const TrainSpec& spec, TensorId 
     const Recipe& recipe = spec.arms[arm];
     figure.title = histogram_title(history, plan.tensor(view.id), view);
     figure.x.label += " in step " + group_thousands(view.step);
-    const Binades range = binades(view);
-    figure.x.range = Range{std::ldexp(1.0, range.zero), std::ldexp(1.0, range.hi)};
-    const Role role = tensor_role(recipe, plan, view.id);
-    if (view.format && std::isfinite(view.scale)) {
-        figure.xspan(std::string(view.format->label) + " window",
-                     min_subnormal(*view.format) / static_cast<double>(view.scale),
-                     max_finite(*view.format) / static_cast<double>(view.scale), {.color = {role}});
-    }
-    add_bars(figure, view, range, role);
+    add_view(figure, view, tensor_role(recipe, plan, view.id), true);
     return figure;
 }
 

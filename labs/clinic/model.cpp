@@ -1,0 +1,260 @@
+#include "labs/clinic/model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "labs/seeded.h"
+
+namespace fp8lab::clinic {
+
+using table::Experiment, table::known, table::known_word, table::MetricRow;
+
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+template <class Values>
+double at(const Values& values, int step) {
+    if (values.empty()) return kNan;
+    const auto last = static_cast<int>(values.size()) - 1;
+    return static_cast<double>(values[static_cast<std::size_t>(std::clamp(step, 0, last))]);
+}
+
+// Several runs as one computation: the share that is done of all.
+template <class Result>
+class Runs {
+  public:
+    Runs(std::size_t runs, const table::Told<Result>& told) : runs_(runs), told_(told) {}
+    RunPtr operator()(const RunSpec& spec) {
+        RunPtr run = run_of(spec, [this](int step) {
+            if (told_.share) told_.share(done_ * kSteps + static_cast<std::size_t>(step), runs_ * kSteps);
+        });
+        ++done_;
+        return run;
+    }
+
+  private:
+    std::size_t runs_, done_ = 0;
+    const table::Told<Result>& told_;
+};
+
+}  // namespace
+
+const LabInfo Clinic::kInfo = {"clinic",
+                               16,
+                               "The clinic",
+                               "The clinic",
+                               "The run is sick. Find the cause from its instruments, then change one thing.",
+                               45,
+                               "L8"};
+
+Opened opened_of(const RunSpec& patient, const table::Told<Opened>& told) {
+    Runs run(3, told);
+    Opened out;
+    out.patient = run(patient);
+    out.twin = run(twin_of(patient));
+    out.reference = run(reference_of(patient));
+    return out;
+}
+
+RunSpec CureSpec::treated() const {
+    RunSpec out = patient;
+    for (const std::string& change : {treatment, second})
+        out = clinic::treated(std::move(out), find_treatment(change, "treatment"));
+    return out;
+}
+
+Cure cure_of(const CureSpec& spec, const table::Told<Cure>& told) {
+    Runs run(3, told);
+    Cure out;
+    out.spec = spec;
+    out.treated = run(spec.treated());
+    out.twin = run(twin_of(spec.treated()));
+    out.reference = run(reference_of(spec.patient));
+    return out;
+}
+
+Outcome outcome_of(Disease disease, const Chart& chart, const Cure& cure) {
+    const bool needs_change = disease != Disease::healthy;
+    return {.diagnosis_right = chart.diagnosis == info_of(disease).diagnosis,
+            .one_change = chart.second == "none" && (chart.treatment != "none") == needs_change,
+            .finite = !cure.treated->ended(),
+            .gap_pct = gap_pct(*cure.treated, *cure.reference),
+            .worst_underflow_pct = worst_underflow(*cure.treated).mean_pct};
+}
+
+Solved solved_of(const std::vector<Treated>& treated, const table::Told<Solved>& told) {
+    Solved out{};
+    std::size_t done = 0;
+    for (const Treated& one : treated) {
+        const table::Told<Cure> of_one{.share =
+                                           [&](std::size_t part, std::size_t of) {
+                                               if (told.share)
+                                                   told.share(done * of + part, treated.size() * of);
+                                           },
+                                       .so_far = [](const Cure&) {}};
+        out.at(one.place) = outcome_of(one.disease, one.chart, cure_of(one.spec, of_one)).cured();
+        ++done;
+    }
+    return out;
+}
+
+Clinic::Clinic()
+    : opened(
+          "", [this] { return params.patient(params.place()); }, opened_of),
+      cure(
+          "", [this] { return cure_spec(params.place()); }, cure_of),
+      solved(
+          "",
+          [this] {
+              std::vector<Treated> out;
+              for (std::size_t place = 0; place < kLetters.size(); ++place)
+                  if (auto spec = cure_spec(place); spec && !params.charts.at(place).revealed)
+                      out.push_back(
+                          {place, params.disease(place), params.charts.at(place), std::move(*spec)});
+              return out.empty() ? std::nullopt : std::optional(std::move(out));
+          },
+          solved_of) {}
+
+std::optional<CureSpec> Clinic::cure_spec(std::size_t place) const {
+    const Chart& chart = params.charts.at(place);
+    if (!chart.has_rerun()) return std::nullopt;
+    return CureSpec{params.patient(place), chart.treatment, chart.second};
+}
+
+bool Clinic::perform(std::string_view action) {
+    if (action == "rerun") {
+        params.chart().rerun = params.chart().changes();
+    } else if (action == "next") {
+        params.letter = kLetters.at((params.place() + 1) % kLetters.size());
+    } else if (action == "reveal") {
+        params.chart().revealed = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+std::optional<Outcome> Clinic::outcome() const {
+    const auto spec = cure_spec(params.place());
+    if (!spec || !cure->is_known() || !(cure->spec == *spec)) return std::nullopt;
+    return outcome_of(params.disease(params.place()), params.chart(), *cure);
+}
+
+bool Clinic::changed_nothing() const {
+    return outcome() && is_open() &&
+           std::ranges::equal(cure->treated->arm().loss.values(), opened->patient->arm().loss.values(),
+                              [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); });
+}
+
+int Clinic::solved_cases() const { return static_cast<int>(std::ranges::count(*solved, true)); }
+
+std::string_view Clinic::name_of(std::size_t place) const {
+    if (!params.charts.at(place).revealed && !solved->at(place)) return {};
+    return info_of(params.disease(place)).name;
+}
+
+std::string Clinic::unsealed() const {
+    if (name_of(params.place()).empty()) return {};
+    const RunSpec spec = params.patient(params.place());
+    std::string out = fmt::format("fp8lab train --recipe bf16,{} --steps {} --schedule cosine --seed {}",
+                                  spec.recipe(), kSteps, spec.seed);
+    if (spec.lr != kDefaultRate) out += fmt::format(" --lr {:g}", spec.lr);
+    if (!spec.poison.empty()) out += " --poison " + spec.poison;
+    if (!spec.init.empty()) out += " --init " + spec.init;
+    return out;
+}
+
+std::span<const Experiment<Clinic>> Clinic::experiments() {
+    static const std::array<Experiment<Clinic>, 1> kExperiments = {
+        {{"",
+          {"loss", "scale", "underflow", "histogram"},
+          &Clinic::figures,
+          &Clinic::metrics,
+          &Clinic::is_open}}};
+    return kExperiments;
+}
+
+std::vector<Figure> Clinic::figures() const {
+    const auto tensor = opened->patient ? opened->patient->plan.find(params.tensor) : std::nullopt;
+    const TensorId shown = tensor.value_or(TensorId{});
+    const Cure rerun = outcome() ? *cure : Cure{};
+    std::vector<Figure> out = {
+        loss_figure(*opened, rerun, params.look), scale_figure(*opened, shown, params.look),
+        underflow_figure(*opened, shown, params.look), histogram_figure(*opened, shown, params.look)};
+    if (!opened->reference) return out;
+    return of_seed(params.seed, std::move(out), {"loss", "histogram"});
+}
+
+int steps_of(const Run& run) { return static_cast<int>(run.arm().step.size()); }
+double value_at(std::span<const double> values, int step) { return at(values, step); }
+double value_at(std::span<const float> values, int step) { return at(values, step); }
+
+// What the table and the gauges show, at the step under the cursor.
+void Clinic::add_instruments(std::vector<MetricRow>& out) const {
+    constexpr std::array<const char*, 9> kTensors = {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"};
+    const bool open = is_open();
+    for (std::size_t t = 0; t < kTensors.size(); ++t) {
+        const live::TensorTrack* track = open ? &opened->patient->arm().tensors.at(t) : nullptr;
+        const auto of = [&](const live::Growing live::TensorTrack::*series) {
+            return track ? value_at((track->*series).values(), params.look) : kNan;
+        };
+        out.push_back(known(fmt::format("amax_{}", kTensors[t]), of(&live::TensorTrack::amax)));
+        out.push_back(known(fmt::format("scale_{}", kTensors[t]), of(&live::TensorTrack::scale)));
+        out.push_back(
+            known(fmt::format("underflow_pct_{}", kTensors[t]), of(&live::TensorTrack::underflow_pct), "%"));
+        out.push_back(known(fmt::format("sqnr_db_{}", kTensors[t]),
+                            open ? value_at(opened->patient->sqnr_db.at(t), params.look) : kNan, "dB"));
+    }
+    constexpr std::size_t kLayers = 3;
+    const int instrument = params.look / kInstrumentSteps;
+    for (std::size_t l = 0; l < kLayers; ++l) {
+        const auto of = [&](const std::vector<std::vector<float>>& series) {
+            return open ? value_at(series.at(l), instrument) : kNan;
+        };
+        out.push_back(
+            known(fmt::format("moved_pct_{}", l + 1), open ? of(opened->patient->moved_pct) : kNan, "%"));
+        out.push_back(known(fmt::format("product_error_pct_{}", l + 1),
+                            open ? of(opened->patient->product_error_pct) : kNan, "%"));
+    }
+}
+
+std::vector<MetricRow> Clinic::metrics() const {
+    const bool open = is_open();
+    const auto number = [&](auto value) { return open ? static_cast<double>(value()) : kNan; };
+    const auto& o = *opened;
+    const Plateau plateau = open ? plateau_of(*o.patient, *o.twin) : Plateau{};
+    const WorstUnderflow worst = open ? worst_underflow(*o.patient) : WorstUnderflow{};
+    const auto stopped = open ? o.patient->arm().stopped : std::nullopt;
+    std::vector<MetricRow> out = {
+        known("gap_pct", number([&] { return gap_pct(*o.patient, *o.twin); }), "%"),
+        known("twin_ratio", number([&] { return o.twin->tail() / o.reference->tail(); }), "×"),
+        known("patient_tail", number([&] { return o.patient->ended() ? kNan : o.patient->tail(); })),
+        known("reference_tail", number([&] { return o.reference->tail(); })),
+        known("worst_underflow_pct", open ? worst.mean_pct : kNan, "%"),
+        known_word("worst_underflow_tensor", worst.tensor),
+        known("overflow_steps", number([&] { return o.patient->arm().overflow_steps(); })),
+        known("first_nonfinite_step", stopped ? stopped->step : kNan),
+        known_word("first_nonfinite_tensor", stopped ? stopped->tensor : "none"),
+        known("plateau_from", open && plateau.steps > 0 ? plateau.from : kNan),
+        known("plateau_steps", open ? plateau.steps : kNan)};
+    add_instruments(out);
+    const Signature signature = open ? signature_of(*o.patient, *o.twin, *o.reference) : Signature{};
+    for (std::size_t i = 0; i < kInstruments.size(); ++i)
+        out.push_back(known_word(fmt::format("level_{}", kInstruments[i]), signature[i]));
+    const auto now = outcome();
+    out.push_back(known("rerun_gap_pct", now ? now->gap_pct : kNan, "%"));
+    out.push_back(known("rerun_worst_underflow_pct", now ? now->worst_underflow_pct : kNan, "%"));
+    out.push_back(known("rerun_twin_ratio", now ? cure->twin->tail() / cure->reference->tail() : kNan, "×"));
+    out.push_back(known("diagnosis_right", now ? static_cast<double>(now->diagnosis_right) : kNan));
+    out.push_back(known("cured", now ? static_cast<double>(now->cured()) : kNan));
+    out.push_back(known("solved", solved_cases()));
+    return out;
+}
+
+LabEntry entry() { return entry_of<ClinicLab>(Clinic::kInfo); }
+
+}  // namespace fp8lab::clinic

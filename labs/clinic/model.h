@@ -1,0 +1,136 @@
+// L16, "The clinic": eight sick trainings, seen by their instruments only. The learner names the cause, changes one thing and
+// trains again. The data are in model_cases.h, the trainings in model_run.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "labs/clinic/model_signature.h"
+#include "labs/table/long.h"
+#include "labs/table/table_lab.h"
+
+namespace fp8lab::clinic {
+
+// What the learner has said and done about one case.
+struct Chart {
+    std::string diagnosis = "none", treatment = "none", second = "none";
+    std::string rerun = {};  // changes() of the last rerun; empty: none
+    bool revealed = false;
+
+    std::string changes() const { return second == "none" ? treatment : treatment + "+" + second; }
+    bool has_rerun() const { return rerun == changes(); }
+    bool operator==(const Chart&) const = default;
+};
+
+struct Params {
+    std::string letter = "A";
+    int seed = 1, deal = 0;
+    int look = kSteps / 2;  // the step under the cursor
+    std::string tensor = "x1";
+    std::array<Chart, kLetters.size()> charts = {};
+
+    std::size_t place() const { return kLetters.find(letter.front()); }
+    Chart& chart() { return charts.at(place()); }
+    const Chart& chart() const { return charts.at(place()); }
+    Disease disease(std::size_t place) const { return dealt(deal).at(place); }
+    RunSpec patient(std::size_t place) const {
+        return patient_of(disease(place), static_cast<std::uint64_t>(seed));
+    }
+};
+
+struct Opened {
+    RunPtr patient, twin, reference;
+};
+Opened opened_of(const RunSpec& patient, const table::Told<Opened>& told);
+
+struct CureSpec {
+    RunSpec patient;
+    std::string treatment, second;
+    bool operator==(const CureSpec&) const = default;
+    RunSpec treated() const;
+};
+struct Cure {
+    CureSpec spec;
+    RunPtr treated, twin, reference;
+    bool is_known() const { return reference != nullptr; }
+};
+Cure cure_of(const CureSpec& spec, const table::Told<Cure>& told);
+
+// What a cure needs. Over seeds 1 to 10 runs that were cured of their cause ended at most 7.1 % above the reference (a zero scale
+// that is kept), and the mildest sick ones 8.6 % (too few mantissa bits).
+struct Outcome {
+    bool diagnosis_right = false;
+    bool one_change = false;  // none where nothing is wrong
+    bool finite = false;
+    double gap_pct = 0, worst_underflow_pct = 0;  // of the rerun, to the reference
+    bool within() const { return gap_pct <= kCuredPct; }
+    bool clean() const { return worst_underflow_pct <= kCuredUnderflowPct; }
+    bool cured() const { return diagnosis_right && one_change && finite && within() && clean(); }
+};
+Outcome outcome_of(Disease disease, const Chart& chart, const Cure& cure);
+
+// One case whose rerun is done.
+struct Treated {
+    std::size_t place;
+    Disease disease;
+    Chart chart;
+    CureSpec spec;
+    bool operator==(const Treated&) const = default;
+};
+using Solved = std::array<bool, kLetters.size()>;
+Solved solved_of(const std::vector<Treated>& treated, const table::Told<Solved>& told);
+
+struct Clinic {
+    static const LabInfo kInfo;
+    using Params = clinic::Params;
+    Clinic();
+    static std::vector<table::Row> rows(Params& params);  // model_fields.cpp
+    static std::span<const table::Experiment<Clinic>> experiments();
+    static std::span<const NamedJudge> judges();
+    std::vector<table::Part*> parts() { return {&opened, &cure, &solved}; }
+    Figure thumbnail() const;
+    bool perform(std::string_view action);  // "rerun"; "next": the next case; "reveal": names the disease
+    bool stale() const { return opened.is_old() || cure.is_old(); }
+
+    // Whether what there is belongs to the present case; whether its rerun is there.
+    bool is_open() const {
+        return opened->reference && opened->patient->spec == params.patient(params.place());
+    }
+    std::optional<Outcome> outcome() const;
+    bool changed_nothing() const;  // the rerun has the losses of the patient
+    int solved_cases() const;
+    // The recipe behind the case and the command that repeats it, once it is revealed or solved; else empty.
+    std::string unsealed() const;
+    // The name on the chip of a case: empty while it is sealed.
+    std::string_view name_of(std::size_t place) const;
+
+    Params params;
+    table::Long<RunSpec, Opened> opened;
+    table::Long<CureSpec, Cure> cure;
+    table::Long<std::vector<Treated>, Solved> solved;
+
+  private:
+    std::optional<CureSpec> cure_spec(std::size_t place) const;
+    std::vector<Figure> figures() const;
+    std::vector<table::MetricRow> metrics() const;
+    void add_instruments(std::vector<table::MetricRow>& out) const;
+};
+using ClinicLab = table::TableLab<Clinic>;
+
+// model_figures.cpp
+std::string loss_title(const Opened& opened);  // what is seen, never the cause
+Figure loss_figure(const Opened& opened, const Cure& cure, int look);
+Figure scale_figure(const Opened& opened, TensorId tensor, int look);
+Figure underflow_figure(const Opened& opened, TensorId tensor, int look);
+Figure histogram_figure(const Opened& opened, TensorId tensor, int look);
+
+// The steps that a run has; the value of a series at a step, or the last one that there is, NaN where there is none.
+int steps_of(const Run& run);
+double value_at(std::span<const double> values, int step);
+double value_at(std::span<const float> values, int step);
+
+}  // namespace fp8lab::clinic

@@ -1,0 +1,151 @@
+#include "labs/clinic/model_cases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/rng.h"
+#include "core/scaling/recipe_keys.h"
+
+namespace fp8lab::clinic {
+
+namespace {
+
+constexpr std::array<DiseaseInfo, kDiseases> kDiseaseTable = {{
+    {Disease::small_gradients, "no scale", "1", "unscaled", "bwd", "e4m3"},
+    {Disease::nan_overflow, "NaN cast", "2", "delayed", "overflow", "nonsaturate"},
+    {Disease::no_master, "no master", "3", "delayed", "master", "none"},
+    {Disease::long_history, "history", "4", "delayed", "history", "1024", kDefaultRate, "656:1e6:1"},
+    {Disease::high_rate, "rate", "5", "delayed", "", "", 1},
+    {Disease::zero_scale, "zero amax", "6", "current", "zero_amax", "inf", kDefaultRate, "", "zero-last"},
+    {Disease::few_bits, "mantissa", "7", "delayed", "fwd", "e5m2"},
+    {Disease::narrow_sum, "sums", "8", "delayed", "acc", "3"},
+    {Disease::healthy, "healthy", "10", "delayed", "", ""},
+}};
+
+constexpr std::array<Diagnosis, 10> kDiagnoses = {{{"1", "Gradients below the window"},
+                                                   {"2", "Overflow turns into NaN"},
+                                                   {"3", "Updates lost: no master weights"},
+                                                   {"4", "A spike kept in a long history"},
+                                                   {"5", "Learning rate too high"},
+                                                   {"6", "Infinite scale of a zero tensor"},
+                                                   {"7", "Too few mantissa bits"},
+                                                   {"8", "Accumulator too narrow"},
+                                                   {"9", "Margin too large"},
+                                                   {"10", "Nothing: this is what FP8 costs"}}};
+
+constexpr std::array<Treatment, 19> kTreatments = {{
+    {"none", "No change", ""},
+    {"delayed", "Delayed scaling", "DelayedScaling", "delayed"},
+    {"current", "Current scaling", "Float8CurrentScaling", "current"},
+    {"mxfp8", "MXFP8", "MXFP8BlockScaling", "mxfp8", "", "", 0, "fwd bwd"},
+    {"saturate", "Overflow saturates", "overflow", "", "overflow", "saturate"},
+    {"margin", "Margin 1", "margin", "", "margin", "1"},
+    {"history-16", "History of 16 steps", "amax_history_len", "", "history", "16"},
+    {"history-1024", "History of 1,024 steps", "amax_history_len", "", "history", "1024"},
+    {"most-recent", "Newest amax of the history", "amax_compute_algo", "", "algo", "most_recent"},
+    {"interval", "Scale in every step", "interval", "", "interval", "1"},
+    {"zero-amax", "Keep the scale at amax 0", "amax_epsilon", "", "zero_amax", "keep"},
+    {"master", "FP32 master weights", "master_weights", "", "master", "fp32"},
+    {"stochastic", "Updates rounded at random", "round_update", "", "round_update", "stochastic"},
+    {"forward-e4m3", "E4M3 for x and w", "fp8_format", "", "fwd", "e4m3"},
+    {"forward-e5m2", "E5M2 for x and w", "fp8_format", "", "fwd", "e5m2"},
+    {"backward-e5m2", "E5M2 for gradients", "fp8_format", "", "bwd", "e5m2"},
+    {"sums", "Sums in FP32", "acc", "", "acc", "fp32"},
+    {"rate", "Learning rate 0.002", "lr", "", "", "", kDefaultRate},
+    {"half-rate", "Learning rate 0.001", "lr", "", "", "", 1e-3},
+}};
+
+// The row of the option that has an effect on the recipe; null: none has.
+const RecipeKey* key_of(const Recipe& recipe, std::string_view name) {
+    for (const RecipeKey& key : recipe_keys())
+        if (key.name == name && key.applies(recipe)) return &key;
+    return nullptr;
+}
+
+}  // namespace
+
+std::string RunSpec::recipe() const {
+    std::string out = base;
+    for (const auto& [name, value] : options) out += fmt::format(":{}={}", name, value);
+    return out;
+}
+
+TrainSpec RunSpec::train_spec() const {
+    TrainOptions out;
+    out.steps = kSteps;
+    out.schedule = "cosine";
+    out.lr = lr;
+    out.seed = seed;
+    out.poison = poison;
+    out.init = init;
+    out.recipes = recipe();
+    return make_train_spec(out);
+}
+
+RunSpec twin_of(RunSpec spec) {
+    spec.base = "bf16";
+    spec.options.clear();
+    return spec;
+}
+RunSpec reference_of(const RunSpec& spec) {
+    RunSpec out = twin_of(spec);
+    out.lr = kDefaultRate;
+    return out;
+}
+
+const DiseaseInfo& info_of(Disease disease) { return kDiseaseTable.at(static_cast<std::size_t>(disease)); }
+
+RunSpec patient_of(Disease disease, std::uint64_t seed) {
+    const DiseaseInfo& info = info_of(disease);
+    RunSpec out{.base = std::string(info.base),
+                .lr = info.lr,
+                .poison = std::string(info.poison),
+                .init = std::string(info.init),
+                .seed = seed};
+    if (!info.option.empty()) out.options.emplace_back(info.option, info.value);
+    return out;
+}
+
+std::array<Disease, kLetters.size()> dealt(int deal) {
+    std::array<Disease, kLetters.size()> out{};
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<Disease>(i);
+    if (deal > kHealthyDeals) out[static_cast<std::size_t>(Disease::narrow_sum)] = Disease::healthy;
+    if (deal == 0) return out;
+    Rng rng(static_cast<std::uint64_t>(deal));
+    for (std::uint32_t i = out.size(); i-- > 1;) std::swap(out.at(i), out.at(rng.below(i + 1)));
+    return out;
+}
+
+std::span<const Diagnosis> diagnoses() { return kDiagnoses; }
+std::span<const Treatment> treatments() { return kTreatments; }
+
+const Treatment& find_treatment(std::string_view id, std::string_view where) {
+    const auto* const at = std::ranges::find(kTreatments, id, &Treatment::id);
+    if (at != kTreatments.end()) return *at;
+    std::vector<std::string_view> ids;
+    for (const Treatment& one : kTreatments) ids.push_back(one.id);
+    throw usage_error(std::string(where), fmt::format("'{}' is none of {}", id, fmt::join(ids, ", ")));
+}
+
+RunSpec treated(RunSpec spec, const Treatment& treatment) {
+    if (treatment.lr > 0) spec.lr = treatment.lr;
+    if (!treatment.base.empty()) {
+        spec.base = treatment.base;
+        const Recipe recipe = parse_recipe(spec.base);
+        const std::vector<std::string_view> drops = split(treatment.drops, ' ');
+        std::erase_if(spec.options, [&](const auto& option) {
+            return std::ranges::find(drops, option.first) != drops.end() || !key_of(recipe, option.first);
+        });
+    }
+    if (!treatment.option.empty() && key_of(parse_recipe(spec.recipe()), treatment.option)) {
+        const auto at = std::ranges::find(spec.options, treatment.option,
+                                          [](const auto& option) { return option.first; });
+        if (at != spec.options.end()) spec.options.erase(at);
+        spec.options.emplace_back(treatment.option, treatment.value);
+    }
+    return spec;
+}
+
+}  // namespace fp8lab::clinic

@@ -1,0 +1,266 @@
+#include "labs/clinic/view.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/base/units.h"
+#include "labs/live/looks.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/fit.h"
+#include "labs/ui/stage/stage.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::clinic {
+
+using ui::Context;
+
+namespace {
+
+constexpr float kChip = 30, kGauges = 58, kLook = 60, kTable = 282;  // heights, logical px
+constexpr float kLow = 620;                  // a stage lower than this shows one of two parts
+constexpr float kGutter = 64, kNames = 116;  // left and right of the plots
+
+std::string letter_of(std::size_t place) { return std::string(1, kLetters.at(place)); }
+
+}  // namespace
+
+void ClinicView::stage(Context& c, Rect area) {
+    const float top = draw_chips(c, area);
+    if (lab_->opened.busy() || !lab_->is_open()) {
+        const double share = lab_->opened.share();
+        if (!lab_->opened->patient) {
+            ui::note(
+                c, fmt::format("The patient and its twin are trained on this machine: {:.0f} %", 100 * share),
+                {area.x0, top, area.x1, area.y1});
+            return;
+        }
+    }
+    const bool low = area.height() < c.px(kLow);
+    const float look = area.y1 - c.px(kLook), gauges = look - c.px(kGauges);
+    const float lower = low ? top : gauges - c.px(kTable);
+    Rect line{area.x0, look, area.x1, area.y1};
+    if (low) {
+        constexpr float kSwitch = 190;
+        ui::corner_switch(c, "clinic.part", {area.x1, look + c.px(20)}, kSwitch,
+                          std::array<std::string, 2>{"Curves", "Tensors"}, part_);
+        line.x1 -= c.px(kSwitch + 24);
+    }
+    if (!low || part_ == 0) draw_curves(c, {area.x0, top, area.x1, (low ? gauges : lower) - c.px(12)});
+    if (!low || part_ == 1) draw_lower(c, {area.x0, lower, area.x1, gauges - c.px(10)});
+    ui::hline(c, area.x0, area.x1, gauges, {Role::line});
+    draw_gauges(c, {area.x0, gauges, area.x1, look});
+    ui::hline(c, area.x0, area.x1, look, {Role::line});
+    draw_look(c, line);
+}
+
+// ---- Cases
+float ClinicView::draw_chips(Context& c, Rect area) {
+    const float gap = c.px(8), width = (area.width() - 7 * gap) / 8;
+    for (std::size_t i = 0; i < kLetters.size(); ++i) {
+        const float x = area.x0 + static_cast<float>(i) * (width + gap);
+        draw_chip(c, i, {std::round(x), area.y0, std::round(x + width), area.y0 + c.px(kChip)});
+    }
+    return area.y0 + c.px(kChip + 14);
+}
+
+void ClinicView::draw_chip(Context& c, std::size_t place, Rect chip) {
+    const bool now = place == lab_->params.place();
+    const std::string_view name = lab_->name_of(place);
+    const bool solved = !name.empty() && !lab_->params.charts.at(place).revealed;
+    const ui::Press press = ui::press(c, "clinic.case." + letter_of(place), chip);
+    if (press.clicked) set("case=" + letter_of(place));
+    ui::fill_rect(c, chip, {now ? Role::surface : Role::field, Tone::fill, press.hovered ? 0.7F : 1.0F}, 6);
+    ui::stroke_rect(c, chip, {now ? Role::axis : Role::line}, 6, now ? 1.5F : 1.0F);
+    const float y = (chip.y0 + chip.y1) / 2;
+    float x = chip.x0 + c.px(7);
+    if (solved && chip.width() > c.px(44)) {
+        ui::disc_tick(c, {x + c.px(7), y}, c.px(7), {Role::text}, {Role::inverse});
+        x += c.px(19);
+    }
+    ui::text_mid(c, {x, y}, letter_of(place), {name.empty() && !now ? Role::muted : Role::text}, kMonoBold13);
+    x += c.px(13);
+    const std::string words(name.empty() ? "sealed" : name);
+    const Font font = now && !name.empty() ? kBold13 : kSans13;
+    if (x + ui::text_width(c, words, font) < chip.x1 - c.px(3))
+        ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
+}
+
+// ---- Curves
+void ClinicView::look_in(Context& c, const char* name, const ui::PlotResult& plot) {
+    const ui::Press press = ui::press(c, fmt::format("clinic.{}.look", name), plot.area, 2);
+    if (press.clicked || press.held) {
+        const double at = std::round(plot.x_at(ImGui::GetIO().MousePos.x));
+        set(fmt::format("look={:.0f}", std::clamp(at, 0.0, kSteps - 1.0)));
+    }
+    const int arrows = press.focused ? ui::arrow_step() : 0;
+    if (arrows != 0) set(fmt::format("look={}", std::clamp(lab_->params.look + arrows, 0, kSteps - 1)));
+}
+
+// The mean of the last 100 losses, at the height of the curve's end.
+void ClinicView::draw_ends(Context& c, const ui::PlotResult& plot, Rect area) {
+    std::vector<ui::EndWords> ends;
+    const auto add = [&](const RunPtr& run, const char* name, Color ink) {
+        if (!run) return;
+        const double last = run->arm().mean.last();
+        const float y = std::isfinite(last) ? plot.to_px(0, last).y : plot.area.y0;
+        ends.push_back({y, run->ended() ? "NaN" : live::loss_text(run->tail()), name, ink});
+    };
+    add(lab_->opened->patient, "patient", {Role::e4m3, Tone::ink});
+    add(lab_->opened->twin, "twin", {Role::bf16, Tone::ink});
+    if (lab_->outcome()) add(lab_->cure->treated, "rerun", {Role::text});
+    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
+}
+
+void ClinicView::draw_curves(Context& c, Rect area) {
+    const std::vector<Figure> all = lab_.figures();
+    const float top = ui::heading(c, all[0].title, area) + c.px(2);
+    const float axis = c.px(22), rest = area.y1 - top - axis;
+    const std::array<float, 3> heights = {0.60F * rest, 0.22F * rest, 0.18F * rest};
+    float y = top;
+    Rect above{};
+    const auto draw = [&](std::size_t i, const char* name, ui::PlotState& state) {
+        const bool last = i == 2;
+        Figure figure = all[i];
+        figure.title.clear();
+        figure.subtitle.clear();
+        figure.x.visible = false;
+        for (Series& series : figure.series) series.style.end_label.clear();
+        const Rect part{area.x0, std::round(y), area.x1, std::round(y + heights.at(i))};
+        ui::region(c, name, part);
+        // The strips have the edges of the plot above: without numbers on its axis a plot has no gutter of its own.
+        const Rect drawn{i == 0 ? part.x0 : above.x0, part.y0, i == 0 ? part.x1 - c.px(kNames) : above.x1,
+                         part.y1};
+        const ui::PlotResult plot =
+            ui::plot(c, fmt::format("clinic.{}", name), figure, state, drawn,
+                     {.interactive = false, .y_tick_width = i == 0 ? kGutter : 0, .title_height = 0});
+        if (i == 0) above = plot.area;
+        if (i == 0) draw_ends(c, plot, part);
+        if (i > 0) {
+            const float middle = (plot.area.y0 + plot.area.y1) / 2;
+            ui::text_mid(c, {area.x0, middle - c.px(9)}, name, {Role::muted}, kSans13);
+            ui::text_mid(c, {area.x0, middle + c.px(9)}, lab_->params.tensor, {Role::text}, kMonoBold13);
+        }
+        look_in(c, name, plot);
+        if (last) {
+            constexpr std::array<std::pair<double, std::string_view>, 5> kTicks = {
+                {{0, "0"}, {500, "500"}, {1000, "1000"}, {1500, "1500"}, {2000, "2000"}}};
+            ui::axis_below(c, plot, "step", kTicks, area.x0);
+        }
+        y += heights.at(i);
+    };
+    draw(0, "loss", loss_);
+    draw(1, "scale", scale_);
+    draw(2, "underflow", underflow_);
+}
+
+// ---- Tensors
+void ClinicView::draw_lower(Context& c, Rect area) {
+    constexpr float kWide = 720;
+    if (area.width() < c.px(kWide)) {
+        constexpr float kSwitch = 180;
+        ui::corner_switch(c, "clinic.tensors", {area.x1, area.y0}, kSwitch,
+                          std::array<std::string, 2>{"Table", "Histogram"}, narrow_);
+        const Rect rest{area.x0, area.y0, area.x1, area.y1};
+        if (narrow_ == 0)
+            draw_health(c, rest);
+        else
+            draw_histogram(c, rest);
+        return;
+    }
+    const float middle = std::round(area.x0 + 0.65F * area.width());
+    ui::fill_rect(c, {middle, area.y0, middle + ui::hairline(c), area.y1}, {Role::line});
+    draw_health(c, {area.x0, area.y0, middle - c.px(16), area.y1});
+    draw_histogram(c, {middle + c.px(16), area.y0, area.x1, area.y1});
+}
+
+void ClinicView::draw_histogram(Context& c, Rect area) {
+    Figure figure = lab_.figures()[3];
+    ui::region(c, "histogram", area);
+    const float top = ui::heading(c, figure.title, area);
+    figure.title.clear();
+    ui::plot(c, "clinic.histogram", figure, histogram_, {area.x0, top, area.x1, area.y1},
+             {.interactive = false, .y_tick_width = 8, .title_height = 22});
+}
+
+// ---- Gauges and the cursor
+void ClinicView::draw_gauges(Context& c, Rect area) {
+    ui::region(c, "gauges", area);
+    const Run& patient = *lab_->opened->patient;
+    const auto& p = lab_->params;
+    const auto tensor = patient.plan.find(p.tensor);
+    const std::size_t layer = tensor ? patient.plan.tensor(*tensor).gemm : 0;
+    const auto percent = [&](const std::vector<std::vector<float>>& of) {
+        const double value = value_at(of.at(layer), p.look / kInstrumentSteps);
+        return std::isnan(value) ? std::string("–") : format_number(value, 3, true) + " %";
+    };
+    const auto& stopped = patient.arm().stopped;
+    const auto& o = *lab_->opened;
+    const std::array<std::pair<std::string, std::string>, 4> gauges = {
+        {{"first non-finite tensor",
+          stopped ? fmt::format("{}, step {}", stopped->tensor, stopped->step) : "none"},
+         {fmt::format("weights that moved, layer {}", layer + 1), percent(patient.moved_pct)},
+         {fmt::format("products off by, layer {}", layer + 1), percent(patient.product_error_pct)},
+         {"BF16 twin against healthy",
+          o.reference ? fmt::format("{:.2f}×", o.twin->tail() / o.reference->tail()) : "–"}}};
+    const float width = area.width() / 4;
+    for (std::size_t i = 0; i < gauges.size(); ++i) {
+        const float x = area.x0 + static_cast<float>(i) * width;
+        ui::text_mid(c, {x, area.y0 + c.px(17)}, ui::cut_end(c, gauges.at(i).first, kSans13, width - c.px(8)),
+                     {Role::muted}, kSans13);
+        ui::text_mid(c, {x, area.y0 + c.px(39)}, gauges.at(i).second, {Role::text}, {Face::mono, 18});
+    }
+}
+
+void ClinicView::draw_look(Context& c, Rect area) {
+    const ImVec2 cursor = ImGui::GetCursorScreenPos();
+    ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(4)});
+    ImGui::BeginChild("clinic.look", {area.width(), area.height() - c.px(4)}, false,
+                      ImGuiWindowFlags_NoScrollbar);
+    double look = lab_->params.look;
+    if (ui::slider(c, "look", "Look at step", "", look, 0, kSteps - 1, {.step = 1, .format = "{0:.0f}"}))
+        set(fmt::format("look={:.0f}", look));
+    ImGui::EndChild();
+    ImGui::SetCursorScreenPos(cursor);
+}
+
+// ---- Keys and status
+bool ClinicView::key(Context&, ui::Key key) {
+    const auto move = [&](std::size_t by) {
+        set("case=" + letter_of((lab_->params.place() + by) % kLetters.size()));
+        return true;
+    };
+    if (key == ui::Key::right) return move(1);
+    if (key == ui::Key::left) return move(kLetters.size() - 1);
+    if (key == ui::Key::r) {
+        lab_.act("reveal");
+        return true;
+    }
+    if (key < ui::Key::digit_0 || key > ui::Key::digit_0 + 9) return false;
+    const int digit = key - ui::Key::digit_0;
+    set(fmt::format("diagnosis_{}={}", static_cast<char>('a' + lab_->params.place()),
+                    digit == 0 ? 10 : digit));
+    return true;
+}
+
+std::span<const ViewKey> ClinicView::keys() const {
+    static constexpr std::array kKeys = {
+        ViewKey{"0 to 9", "the diagnosis of that number", ui::Key::digit_0, ui::Key::digit_0 + 9},
+        ViewKey{"Left, Right", "another case", ui::Key::right, ui::Key::left},
+        ViewKey{"R", "names the disease; the case no longer counts", ui::Key::r, ui::Key::r}};
+    return kKeys;
+}
+
+std::vector<std::pair<std::string, std::string>> ClinicView::status() const {
+    return {{"case", lab_->params.letter},
+            {"seed", std::to_string(lab_->params.seed)},
+            {"task", "teacher 32-64-64-1, batch 256, adamw"}};
+}
+
+std::unique_ptr<LabView> make_view(Lab& lab) {
+    return std::make_unique<ClinicView>(static_cast<ClinicLab&>(lab));
+}
+
+}  // namespace fp8lab::clinic

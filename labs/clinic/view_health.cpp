@@ -1,0 +1,106 @@
+// Tensor health at the cursor: a row a tensor, with the run of its amax and its scale as strips.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/units.h"
+#include "labs/clinic/view.h"
+#include "labs/live/view_strip.h"
+#include "labs/ui/draw.h"
+#include "labs/ui/stage/stage.h"
+#include "labs/ui/widgets.h"
+
+namespace fp8lab::clinic {
+
+using ui::Context;
+
+namespace {
+
+constexpr float kStrip = 36;
+
+// Right edges of the numbers, logical px from the left of the table; a negative column is left out.
+struct Columns {
+    float amax, scale, underflow, overflow, sqnr;
+    bool strips;
+};
+Columns columns_for(float width) {
+    constexpr float kWithStrips = 470;
+    const bool strips = width >= kWithStrips;
+    const float name = 48, number = (width - name) / (strips ? 5.4F : 5);
+    if (!strips)
+        return {name + number, name + 2 * number, name + 3 * number, name + 4 * number, width, false};
+    return {
+        name + 1.2F * number, name + 2.5F * number, name + 3.7F * number, name + 4.5F * number, width, true};
+}
+
+std::string number_text(double value) { return std::isnan(value) ? "–" : format_number(value, 3, true); }
+
+}  // namespace
+
+void ClinicView::draw_health(Context& c, Rect area) {
+    const Run& patient = *lab_->opened->patient;
+    const int look = std::min(lab_->params.look, steps_of(patient) - 1);
+    ui::region(c, "health", area);
+    const float top =
+        ui::heading(c, fmt::format("Tensors of the patient in step {}", group_thousands(look)), area);
+    const Columns columns = columns_for(area.width() / c.scale);
+    const auto& tracks = patient.arm().tensors;
+    const float pitch = std::min(c.px(24), (area.y1 - top) / static_cast<float>(tracks.size() + 1));
+    const float head = top + pitch / 2;
+    const auto x = [&](float column) { return area.x0 + c.px(column); };
+    ui::head(c, {x(columns.amax), head}, "amax", "amax");
+    ui::head(c, {x(columns.scale), head}, "scale", "scale");
+    ui::head(c, {x(columns.underflow), head}, "underflow %", "underflow");
+    ui::head(c, {x(columns.overflow), head}, "overflow", "overflow");
+    ui::head(c, {x(columns.sqnr), head}, "SQNR dB", "sqnr");
+    for (std::size_t t = 0; t < tracks.size(); ++t) {
+        const live::TensorTrack& track = tracks[t];
+        const std::string& name = track.spec.name;
+        const float y0 = std::round(top + pitch * static_cast<float>(t + 1)), y1 = std::round(y0 + pitch);
+        const float middle = (y0 + y1) / 2;
+        const bool chosen = name == lab_->params.tensor;
+        if (ui::press_row(c, "clinic.tensor." + name, {area.x0 - c.px(8), y0, area.x1 + c.px(4), y1}, chosen))
+            set("tensor=" + name);
+        const Role role = track.spec.tensor == TensorClass::dy ? Role::e5m2 : Role::e4m3;
+        const Rect swatch{area.x0, std::round(middle - c.px(5)), area.x0 + c.px(10),
+                          std::round(middle + c.px(5))};
+        ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
+        ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
+        ui::text_mid(c, {area.x0 + c.px(18), middle}, name, {Role::text}, chosen ? kMonoBold13 : kMono13);
+        const auto value = [&](float column, const std::string& words, Color ink = {Role::text}) {
+            ui::text_mid(c, {x(column), middle}, words, ink, kMono13, Anchor::right);
+        };
+        const auto strip = [&](float column, const live::Envelope& envelope) {
+            if (!columns.strips) return;
+            const float right = x(column) - c.px(66), half = std::min(c.px(8), (y1 - y0) / 2 - c.px(3));
+            live::draw_strip(c, {right - c.px(kStrip), middle - half, right, middle + half}, envelope);
+        };
+        strip(columns.amax, track.amax_strip);
+        strip(columns.scale, track.scale_strip);
+        value(columns.amax, number_text(value_at(track.amax.values(), look)));
+        value(columns.scale, number_text(value_at(track.scale.values(), look)));
+        const double underflow = value_at(track.underflow_pct.values(), look);
+        if (columns.strips) {
+            const float right = x(columns.underflow) - c.px(46), base = middle + c.px(5);
+            const Rect bar{right - c.px(kStrip), base - c.px(10), right, base};
+            ui::hline(c, bar.x0, bar.x1, base, {Role::line});
+            const float share = std::isnan(underflow) ? 0 : static_cast<float>(underflow) / 100;
+            if (share > 0)
+                ui::fill_rect(
+                    c, {bar.x0, bar.y0, bar.x0 + std::max(ui::hairline(c), share * bar.width()), bar.y1},
+                    {Role::under, Tone::fill});
+        }
+        constexpr double kShown = 0.005;
+        value(columns.underflow, std::isnan(underflow) ? "–" : number_text(std::round(underflow * 100) / 100),
+              {underflow >= kShown ? Role::text : Role::muted});
+        const std::size_t saturated = track.overflow_at.size();
+        value(columns.overflow, std::to_string(saturated),
+              saturated > 0 ? Color{Role::sat, Tone::ink} : Color{Role::muted});
+        const double sqnr = value_at(patient.sqnr_db.at(t), look);
+        value(columns.sqnr, std::isinf(sqnr) && sqnr > 0 ? "exact" : number_text(sqnr));
+    }
+}
+
+}  // namespace fp8lab::clinic
