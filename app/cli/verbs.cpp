@@ -9,6 +9,7 @@ void add_doctor(CLI::App& app, Globals& globals);
 void add_list(CLI::App& app, Globals& globals);
 void add_formats(CLI::App& app, Globals& globals);
 void add_codes(CLI::App& app, Globals& globals);
+void add_code(CLI::App& app, Globals& globals);
 void add_cast(CLI::App& app, Globals& globals);
 void add_decode(CLI::App& app, Globals& globals);
 void add_quantize(CLI::App& app, Globals& globals);
@@ -33,10 +34,10 @@ void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,  add_list,    add_formats,    add_codes,    add_cast,  add_decode, add_quantize,
-        add_inspect, add_convert, add_verify,     add_simulate, add_watch, add_train,  add_generate,
-        add_infer,   add_draft,   add_mismatch,   add_bench,    add_run,   add_memory, add_plan,
-        add_check,   add_report,  add_screenshot, add_validate,
+        add_doctor,   add_list,    add_formats, add_codes,      add_code,     add_cast,  add_decode,
+        add_quantize, add_inspect, add_convert, add_verify,     add_simulate, add_watch, add_train,
+        add_generate, add_infer,   add_draft,   add_mismatch,   add_bench,    add_run,   add_memory,
+        add_plan,     add_check,   add_report,  add_screenshot, add_validate,
     };
     return kVerbs;
 }

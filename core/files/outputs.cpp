@@ -42,6 +42,8 @@ std::string_view word_for(Holds holds) {
             return "a picture";
         case Holds::submission:
             return "a submission";
+        case Holds::program:
+            return "a program";
     }
     return {};
 }

@@ -32,6 +32,7 @@ enum class Holds {
     page,
     picture,
     submission,
+    program,  // in Python: text without a mark
 };
 
 class Outputs {

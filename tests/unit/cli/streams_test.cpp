@@ -39,6 +39,7 @@ constexpr VerbCalls kCalls[] = {
     {"list", "list labs", "list exercises", waits_for_reader},
     {"formats", "formats e4m3", "formats", waits_for_reader},
     {"codes", "codes e4m3", "codes fp16", waits_for_reader},
+    {"code", "code mxfp8 --for pytorch -o SCRATCH/out", "code mxfp8 --for pytorch", waits_for_reader},
     {"cast", "cast --to e4m3 -i SCRATCH/values -o -", "cast --to e4m3 -i - -o SCRATCH/out", waits_for_input},
     {"decode", "decode --from e4m3 -i SCRATCH/codes -o SCRATCH/out", "decode --from e4m3 -i - -o -",
      waits_for_input},

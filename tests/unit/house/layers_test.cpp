@@ -143,6 +143,7 @@ TEST_CASE("each folder of core includes only the folders below it") {
         {"scaling", {"stats"}},
         {"inspect", {"scaling", "tensors"}},
         {"convert", {"scaling", "tensors"}},
+        {"python", {"scaling", "tensors"}},
         {"verify", {"inspect"}},
         {"figure", {"base"}},
         {"lesson", {"figure", "files"}},
