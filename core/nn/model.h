@@ -32,6 +32,8 @@ class GemmCasts {
     // y (rows, out) is what fprop gave of the operands x (rows, K) and w (out, K), rounded: for StepRecord's instruments.
     virtual void note_product(TensorId, const Matrix<T>& /*x*/, const Matrix<T>& /*w*/,
                               const Matrix<T>& /*y*/) {}
+    // Of the GEMM that reads the tensor, for a trace: "1.qkv".
+    virtual std::string_view gemm_name(TensorId) const { return {}; }
 };
 
 // No cast: every product is computed in type T.

@@ -9,6 +9,7 @@
 #include "core/scaling/hadamard.h"
 #include "core/scaling/side_cast.h"
 #include "core/threads/parallel.h"
+#include "core/threads/trace.h"
 
 namespace fp8lab {
 namespace {
@@ -223,6 +224,8 @@ const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<fl
     const bool one_cast = recipe_.fake || side.plan.granularity == Granularity::tensor ||
                           (side.plan.granularity == Granularity::block16 && side.plan.square_blocks);
     if (!first && one_cast && !evaluates_) return side.cast;
+    const TraceSpan span(
+        "cast", [&] { return "cast " + plan_.tensor(id).name; }, side.plan.format->name);
     const bool of_codes = recipe_.columns_from_rowwise && along == Along::rows && !one_cast &&
                           s.sides[0].plan.format->name != "fp32";
     if (of_codes && (s.split ? !s.sides[0].casted : first)) cast_rowwise(id, value);
@@ -320,6 +323,7 @@ void RecipeCasts::watch(TensorId id, const Side& side, const Matrix<float>& valu
 void RecipeCasts::note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
                                const Matrix<float>& y) {
     if (evaluates_ || micro_ > 0 || step_ % kInstrumentSteps != 0) return;
+    const TraceSpan span("instruments", [&] { return "product in float64 " + plan_.tensor(w_id).name; });
     static constexpr std::size_t kTile = 256;  // rows of x, and of w, in float64 at a time
     const auto wide = [](const Matrix<float>& m, std::size_t first) {
         Matrix<double> out(std::min(kTile, m.rows - first), m.cols);
@@ -347,6 +351,7 @@ void RecipeCasts::note_product(TensorId w_id, const Matrix<float>& x, const Matr
 
 void RecipeCasts::round(Matrix<float>& result, OutType to) {
     if (to == OutType::fp32) return;
+    const TraceSpan span("cast", "round to bf16");
     constexpr std::size_t kGrain = 65536;
     const FormatInfo& bf16 = find_format("bf16");
     parallel_for(result.values.size(), kGrain, [&](std::size_t begin, std::size_t end) {

@@ -83,6 +83,7 @@ class RecipeCasts final : public GemmCasts<float> {
     int sum_bits() const override { return recipe_.sum_bits; }
     void note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
                       const Matrix<float>& y) override;
+    std::string_view gemm_name(TensorId id) const override { return plan_.gemm(id).name; }
     // Feeds this step's amaxes to the delayed scales. The order is that of ModelPlan::tensors; a tensor that was not
     // cast in this step has NaN.
     std::vector<TensorRecord> end_step();

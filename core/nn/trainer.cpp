@@ -15,6 +15,11 @@ std::string to_string(const NonFinite& cause) {
                        cause.rank ? fmt::format(" of rank {}", *cause.rank) : "", cause.step);
 }
 
+void Trainer::record_spans(Trace&) {
+    throw Error(ErrorKind::backend, "--trace",
+                "a training on a GPU records no spans; it has NVTX ranges, which Nsight Systems shows");
+}
+
 // The grammar of recipes knows the range of every option.
 void check_command(const TrainSpec& spec, const Command& command) {
     const auto arm = [&](int index) {

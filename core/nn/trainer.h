@@ -19,6 +19,8 @@
 
 namespace fp8lab {
 
+class Trace;  // core/threads/trace.h
+
 // ---- Commands: by value, applied at the next step boundary, in order
 struct SetHistory {
     int arm;
@@ -200,6 +202,9 @@ class Trainer {
         return true;
     }
     virtual const TrainSpec& spec() const = 0;
+    // From the next step on the spans of each arm go to its track of `trace`, which must outlive the trainer. Evaluations are
+    // not in it. Throws Error{backend}: this trainer records none, as that on a GPU.
+    virtual void record_spans(Trace& trace);
     // How the shapes were changed to run: "padded to multiples of 16: 1 to 16". Empty: they were not.
     virtual std::string note() const { return {}; }
     // Writes DIR/<n>-<recipe name>.safetensors per arm: FP32 weights, moments, scaling state. Throws

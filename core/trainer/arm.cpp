@@ -1,5 +1,7 @@
 #include "core/trainer/arm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -11,6 +13,7 @@
 #include "core/nn/faults.h"
 #include "core/ranks/local.h"
 #include "core/threads/parallel.h"
+#include "core/threads/trace.h"
 #include "core/trainer/decision.h"
 
 namespace fp8lab {
@@ -136,6 +139,9 @@ bool Arm::compute_micro_batch(std::span<const MicroBatch> parts, std::size_t mic
     }
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
         Rank& rank = ranks_[r];
+        std::optional<TraceSpan> span;
+        if (parts.size() > 1)
+            span.emplace("micro-batch", [&] { return fmt::format("rank {}, micro-batch {}", r, micro); });
         const bool finite =
             compute_part(rank, parts[r * micro_batches + micro], 1 / static_cast<double>(micro_batches));
         if (!finite && !several_ranks()) return false;
@@ -155,8 +161,12 @@ bool Arm::compute_micro_batch(std::span<const MicroBatch> parts, std::size_t mic
 
 bool Arm::compute_part(Rank& rank, const MicroBatch& part, double share) {
     const Matrix<float>& y = model_->forward(part.batch, rank.casts);
-    const LossValue value = teacher_ ? teacher_->loss_and_gradient(y, part.batch, dy_)
-                                     : loss_and_gradient(spec_.loss, y, part.batch, dy_);
+    const LossValue value = [&] {
+        const TraceSpan span("loss", "loss");
+        if (!teacher_) return loss_and_gradient(spec_.loss, y, part.batch, dy_);
+        const Traced its_layers_are_not_this_arms(nullptr);
+        return teacher_->loss_and_gradient(y, part.batch, dy_);
+    }();
     // A part in which nothing is scored counts for nothing, and has no loss.
     if (part.weight > 0) {
         const double counts = static_cast<double>(part.weight) * share;
@@ -205,6 +215,7 @@ std::vector<std::span<float>> Arm::gradients() const {
 }
 
 bool Arm::apply_update(int updates, int step, double lr) {
+    const TraceSpan span("optimiser", "optimiser");
     const OptimizerStep how{spec_.optimizer, lr,          spec_.weight_decay, updates,
                             spec_.beta1,     spec_.beta2, spec_.eps};
     bool finite = true;

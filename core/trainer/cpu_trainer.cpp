@@ -12,6 +12,7 @@
 #include "core/nn/memory/cpu_memory.h"
 #include "core/threads/ask.h"
 #include "core/threads/parallel.h"
+#include "core/threads/trace.h"
 #include "core/trainer/arm.h"
 
 namespace fp8lab {
@@ -41,6 +42,7 @@ class CpuTrainer final : public Trainer {
     const TrainSpec& spec() const override { return spec_; }
     void save(const std::filesystem::path& dir) const override;
     void load(const std::filesystem::path& path) override;
+    void record_spans(Trace& trace) override { trace_ = &trace; }
 
   private:
     void step_once();
@@ -60,6 +62,7 @@ class CpuTrainer final : public Trainer {
                 if (!arms_[i].stopped()) work(i);
         });
     }
+    TraceTrack* track(std::size_t arm) { return trace_ ? &trace_->tracks()[arm] : nullptr; }
     const Arm& arm(int index) const;
     Arm& arm(int index) { return const_cast<Arm&>(std::as_const(*this).arm(index)); }
 
@@ -73,6 +76,7 @@ class CpuTrainer final : public Trainer {
     bool evaluation_due_ = false;  // that of the newest step was given up
     MicroBatch whole_;
     std::vector<MicroBatch> parts_;  // empty where the batch is not cut
+    Trace* trace_ = nullptr;
 };
 
 const Arm& CpuTrainer::arm(int index) const {
@@ -155,10 +159,18 @@ void CpuTrainer::step_once() {
     poison(poison_, 0);
     poison(poison_factor(spec_, steps_done_), spec_.poison ? spec_.poison->rows : 0);
     const std::span<const MicroBatch> parts = cut();
-    for_each_arm([&](std::size_t i) { arms_[i].compute_gradients(parts, steps_done_, watched_); });
+    for_each_arm([&](std::size_t i) {
+        const Traced here(track(i));
+        if (t_track) t_track->begin_step(steps_done_);
+        arms_[i].compute_gradients(parts, steps_done_, watched_);
+    });
     const AskBetween to_the_end;
     const double lr = learning_rate(spec_, steps_done_);
-    for_each_arm([&](std::size_t i) { arms_[i].update(steps_done_, lr); });
+    for_each_arm([&](std::size_t i) {
+        const Traced here(track(i));
+        arms_[i].update(steps_done_, lr);
+        if (t_track) t_track->end_step();
+    });
     poison_ = 1;
     ++steps_done_;
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "app/cli/option_values.h"
 #include "app/cli/preparing.h"
 #include "app/cli/train/process.h"
 #include "app/cli/train/train_options.h"
@@ -18,6 +20,7 @@
 #include "core/files/memory.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
+#include "core/json/trace_events.h"
 #include "core/nn/memory/cpu_memory.h"
 #include "core/nn/model.h"
 #include "core/threads/ask.h"
@@ -27,22 +30,27 @@ namespace fp8lab::cli {
 
 namespace {
 
+constexpr int kTraceSteps = 20;
+
 struct TrainArguments {
     TrainFlags flags;
-    std::string backend = "auto", csv, json, save, resume;
+    std::string backend = "auto", csv, json, save, resume, trace;
+    std::optional<int> trace_steps;
     bool fail_on_nan = false;
 };
 
 // A run of hours must not end at a folder that is not there.
 void declare_train_files(const TrainArguments& arguments, const TrainSpec& spec) {
     Outputs files;
-    if (arguments.csv != "-" && arguments.json != "-") files.prints("stdout");  // the table of the arms
+    if (arguments.csv != "-" && arguments.json != "-" && arguments.trace != "-")
+        files.prints("stdout");  // the table of the arms
     for (const std::string& input : {spec.x_path, spec.y_path, spec.text_path, spec.init_from, spec.teacher})
         if (!input.empty()) files.reads(input);
     if (!arguments.resume.empty())
         for (const auto& input : checkpoints_to_load(arguments.resume)) files.reads(input);
     if (!arguments.csv.empty()) files.writes("--csv", arguments.csv, Holds::table);
     if (!arguments.json.empty()) files.writes("--json", arguments.json, Holds::json);
+    if (!arguments.trace.empty()) files.writes("--trace", arguments.trace, Holds::json);
     if (arguments.save.empty()) return;
     files.writes_into("--save", arguments.save);
     check_replaceable_set("--save", arguments.save, spec);
@@ -102,19 +110,23 @@ void train_all(Trainer& trainer, TrainReport& report) {
 }
 
 // The checkpoints first: they take hours to make again, and a full disk may refuse what comes later.
-void write_files(const TrainArguments& options, const Trainer& trainer, const TrainReport& report) {
+void write_files(const TrainArguments& options, const Trainer& trainer, const TrainReport& report,
+                 const std::string& trace) {
     if (!options.save.empty()) trainer.save(options.save);
     if (!trainer.spec().ranks.reports()) return;
     if (!options.csv.empty() && options.csv != "-") write_file(options.csv, report.csv());
     if (!options.json.empty() && options.json != "-") write_file(options.json, json_text(report.json()));
+    if (!options.trace.empty() && options.trace != "-") write_file(options.trace, trace);
 }
 
 // Last, so that a reader of stdout who does not read keeps no file from being written.
-void print_report(const TrainArguments& options, const TrainReport& report) {
+void print_report(const TrainArguments& options, const TrainReport& report, const std::string& trace) {
     if (options.csv == "-")
         write_stdout(report.csv());
     else if (options.json == "-")
         print_json(report.json());
+    else if (options.trace == "-")
+        write_stdout(trace);
     else
         write_stdout(report.table());
 }
@@ -124,6 +136,41 @@ void refuse_nan(const TrainReport& report) {
         if (arm.stopped)
             throw Error(ErrorKind::failed, "train",
                         fmt::format("{}: {}", arm.recipe, to_string(*arm.stopped)));
+}
+
+// The trace of --trace: recorded while it exists.
+class Recorded {
+  public:
+    Recorded(const TrainArguments& options, Trainer& trainer) {
+        if (options.trace.empty()) return;
+        std::vector<std::string> names;
+        for (const Recipe& recipe : trainer.spec().arms) names.push_back(recipe.name);
+        trace_.emplace(names, static_cast<std::size_t>(options.trace_steps.value_or(kTraceSteps)));
+        trainer.record_spans(*trace_);
+    }
+    // Chrome's trace events, with what every JSON has. Empty: there is none.
+    std::string text(const TrainSpec& spec, const DeviceInfo& device) const {
+        if (!trace_) return {};
+        nlohmann::json out = json_header(device, spec.seed);
+        out["command_line"] = command_line(spec);
+        out["displayTimeUnit"] = "ms";
+        out["traceEvents"] = trace_events(*trace_);
+        return json_text(out);
+    }
+
+  private:
+    std::optional<Trace> trace_;
+};
+
+// Before any work: what only the CPU records is not found out after an hour on a GPU.
+void check_trace(const TrainArguments& options, const DeviceInfo& device) {
+    if (options.trace_steps && options.trace.empty())
+        throw usage_error("--trace-steps", "has no effect without --trace");
+    if (!options.trace.empty() && device.provenance != Provenance::cpu_emulated)
+        throw Error(
+            ErrorKind::backend, "--trace",
+            "is recorded on the CPU (--backend cpu); a training on a GPU has NVTX ranges, which Nsight "
+            "Systems shows");
 }
 
 void train_arms(TrainArguments options) {
@@ -142,6 +189,7 @@ void train_arms(TrainArguments options) {
         chosen = choose(options.flags.devices.empty() ? std::vector<int>()
                                                       : parse_devices(options.flags.devices, 0));
     const bool reports = spec.ranks.reports();
+    check_trace(options, chosen.backend->device());
     if (reports) declare_train_files(options, spec);
     require_memory_for(options, spec, *chosen.backend);
     const auto trainer = prepare(*chosen.backend, spec, options.resume);
@@ -149,12 +197,15 @@ void train_arms(TrainArguments options) {
     if (reports) tell_backend(chosen);
     if (const std::string note = trainer->note(); reports && !note.empty()) tell(note);
     TrainReport report(trainer->spec(), device);
+    const Recorded recorded(options, *trainer);
+    std::string trace;
     {
         const Interruptible keeps;
         train_all(*trainer, report);
-        write_files(options, *trainer, report);
+        trace = recorded.text(trainer->spec(), device);
+        write_files(options, *trainer, report, trace);
     }
-    if (reports) print_report(options, report);
+    if (reports) print_report(options, report, trace);
     end_if_interrupted(fmt::format("after {} of {} steps; what was measured is written",
                                    trainer->steps_done(), trainer->spec().steps));
     if (spec.ranks.process && trainer->steps_done() < spec.steps && !trainer->all_stopped())
@@ -175,6 +226,10 @@ void add_train(CLI::App& app, Globals&) {
     verb->add_option("--json", options->json, "summary");
     verb->add_option("--save", options->save, "folder for checkpoints at the end");
     verb->add_option("--resume", options->resume, "a checkpoint, or a folder with one per arm");
+    verb->add_option("--trace", options->trace,
+                     "spans of the newest steps, by arm, as Chrome's trace events; on the CPU");
+    verb->add_option("--trace-steps", options->trace_steps, "how many steps --trace keeps (20)")
+        ->check(whole("--trace-steps", 1, 1000));
     verb->add_flag("--fail-on-nan", options->fail_on_nan, "exit 1 when an arm became non-finite");
     verb->callback([options] { train_arms(*options); });
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/threads/trace.h"
 #include "core/trainer/arm.h"
 
 namespace fp8lab {
@@ -13,11 +14,14 @@ std::vector<RecipeCasts*> Arm::all_casts() {
 }
 
 void Arm::gather_weights() {
-    if (several_ranks()) rank_weights_.gather(*collective_, model_->parameters(), all_casts());
+    if (!several_ranks()) return;
+    const TraceSpan span("ranks", "gather weights");
+    rank_weights_.gather(*collective_, model_->parameters(), all_casts());
 }
 
 void Arm::reduce_amaxes() {
     if (!several_ranks() || spec_.ranks.amax == RankAmax::local) return;
+    const TraceSpan span("ranks", "reduce amaxes");
     std::vector<std::vector<float>> amaxes;
     for (const Rank& rank : ranks_) amaxes.push_back(rank.casts.activation_amaxes());
     std::vector<RankValues> values;
@@ -27,6 +31,7 @@ void Arm::reduce_amaxes() {
 }
 
 void Arm::reduce_gradients() {
+    const TraceSpan span("ranks", "reduce gradients");
     for (Rank& rank : ranks_) {
         if (spec_.accumulate.micro_batches == 1) continue;  // they are there
         rank.gradients.resize(moments_.size());
@@ -43,6 +48,7 @@ void Arm::reduce_gradients() {
 }
 
 StepRecord Arm::end_step(int step) {
+    const TraceSpan span("scales", "scales and records");
     StepRecord record{.step = step, .tensors = {}};
     reduce_amaxes();
     const auto count = static_cast<double>(ranks_.size());

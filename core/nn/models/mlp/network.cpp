@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "core/base/rng.h"
+#include "core/nn/models/gemm_span.h"
 #include "core/nn/models/mlp/narrow_sums.h"
 #include "core/nn/models/mlp/tensors.h"
 #include "core/nn/ops/activation.h"
@@ -42,10 +43,11 @@ const Matrix<T>& Network<T>::forward(const Matrix<T>& x, GemmCasts<T>& casts) {
     for (std::size_t l = 0; l < layers_.size(); ++l) {
         Layer<T>& layer = layers_[l];
         const int number = static_cast<int>(l) + 1;
+        const PassSpan<T> pass(casts, "fprop", MlpTensor{TensorClass::x, number});
         const Matrix<T>& input = casts.operand(MlpTensor{TensorClass::x, number}, Along::cols, layer.x);
         const MlpTensor weight{TensorClass::w, number};
         const Matrix<T>& w = casts.operand(weight, Along::cols, layer.w);
-        multiply_nt(input, w, y_, casts.sum_bits());
+        pass.gemm(input, w, [&](const auto& a, const auto& b) { multiply_nt(a, b, y_, casts.sum_bits()); });
         casts.round_output(y_);
         casts.note_product(weight, input, w, y_);
         for (std::size_t r = 0; r < y_.rows; ++r) {
@@ -69,17 +71,19 @@ void Network<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
         const int number = static_cast<int>(l) + 1;
         const MlpTensor id{TensorClass::dy, number};
         if (l > 0) {
+            const PassSpan<T> pass(casts, "dgrad", id);
             Layer<T>& below = layers_[l - 1];
-            multiply_nn(casts.operand(id, Along::cols, layer.dy),
-                        casts.operand(MlpTensor{TensorClass::w, number}, Along::rows, layer.w), below.dy,
-                        casts.sum_bits());
+            const Matrix<T>& dy_cast = casts.operand(id, Along::cols, layer.dy);
+            pass.gemm(dy_cast, casts.operand(MlpTensor{TensorClass::w, number}, Along::rows, layer.w),
+                      [&](const auto& a, const auto& b) { multiply_nn(a, b, below.dy, casts.sum_bits()); });
             casts.round_output(below.dy);
             for (std::size_t i = 0; i < below.dy.values.size(); ++i)
                 below.dy.values[i] *= below.slope.values[i];
         }
-        multiply_tn(casts.operand(id, Along::rows, layer.dy),
-                    casts.operand(MlpTensor{TensorClass::x, number}, Along::rows, layer.x), layer.dw,
-                    casts.sum_bits());
+        const PassSpan<T> pass(casts, "wgrad", id);
+        const Matrix<T>& dy_cast = casts.operand(id, Along::rows, layer.dy);
+        pass.gemm(dy_cast, casts.operand(MlpTensor{TensorClass::x, number}, Along::rows, layer.x),
+                  [&](const auto& a, const auto& b) { multiply_tn(a, b, layer.dw, casts.sum_bits()); });
         casts.round_gradient(layer.dw);
         layer.db.assign(layer.db.size(), T{0});
         for (std::size_t r = 0; r < layer.dy.rows; ++r) {

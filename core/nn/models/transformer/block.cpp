@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/nn/models/gemm_span.h"
 #include "core/nn/ops/cached_attention.h"
 #include "core/nn/ops/columns.h"
 #include "core/nn/ops/rms_norm.h"
@@ -25,6 +26,7 @@ GatedActivation activation_of(SwigluForm form) {
 
 template <class T>
 void normalise(Norm<T>& norm, const Matrix<T>& x, Matrix<T>& y, GemmCasts<T>& casts) {
+    const TraceSpan span("layer", "norm");
     rms_norm(x, norm.g, kRmsEpsilon, norm.normalised, norm.inverse_rms, y);
     casts.round_output(y);
 }
@@ -65,8 +67,7 @@ void Block<T>::decode(Matrix<T>& x, const Cache& cache, const RotaryTable<T>& ro
 
 template <class T>
 void Block<T>::project(std::size_t first, std::size_t tokens, const RotaryTable<T>& rotary,
-                       GemmCasts<T>& casts, Product<T> product) {
-    qkv.forward(casts, qkv.w, qkv_, product);
+                       GemmCasts<T>& casts) {
     take_columns(qkv_, 0, shape_.d, q);
     take_columns(qkv_, shape_.d, shape_.key_cols(), k);
     take_columns(qkv_, shape_.d + shape_.key_cols(), shape_.key_cols(), v);
@@ -83,7 +84,8 @@ template <class T>
 void Block<T>::attend_cached(const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     const CachedShape shape{cache.sequences, cache.context,   cache.first,       qkv.x.rows / cache.sequences,
                             shape_.heads,    shape_.kv_heads, shape_.head_size()};
-    project(shape.first, shape.tokens, rotary, casts, multiply_rows<T>);
+    qkv.forward(casts, qkv.w, qkv_, multiply_rows<T>);
+    project(shape.first, shape.tokens, rotary, casts);
     for (std::size_t r = 0; r < k.rows; ++r) {
         const std::size_t to = r / shape.tokens * shape.context + shape.first + r % shape.tokens;
         std::ranges::copy(k_cast_->row(r), cache.rows.k.row(to).begin());
@@ -98,11 +100,21 @@ void Block<T>::attend_cached(const Cache& cache, const RotaryTable<T>& rotary, G
 template <class T>
 void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     attention_ = {sequences, qkv.x.rows / sequences, shape_.heads, shape_.kv_heads, shape_.head_size()};
-    project(0, attention_.context, rotary, casts, multiply_nt<T>);
-    attention_probabilities(*q_cast_, *k_cast_, attention_, p);
-    p_cast_ = &casts.operand(plus(ids_.attention, 3), Along::cols, p);
-    attention_output(*p_cast_, *v_cast_, attention_, out.x);
-    casts.round_output(out.x);
+    qkv.forward(casts, qkv.w, qkv_);
+    {
+        const PassSpan<T> pass(casts, "fprop", ids_.attention);
+        project(0, attention_.context, rotary, casts);
+        {
+            const TraceSpan span("gemm", "GEMM q k^T, softmax");
+            attention_probabilities(*q_cast_, *k_cast_, attention_, p);
+        }
+        p_cast_ = &casts.operand(plus(ids_.attention, 3), Along::cols, p);
+        {
+            const TraceSpan span("gemm", "GEMM p v");
+            attention_output(*p_cast_, *v_cast_, attention_, out.x);
+        }
+        casts.round_output(out.x);
+    }
     out.forward(casts, out.w, y_);
 }
 
@@ -110,8 +122,11 @@ template <class T>
 void Block<T>::feed_forward(GemmCasts<T>& casts, Product<T> product) {
     smooth_ = casts.swiglu() == SwigluForm::smooth;
     gate_up.forward(casts, gate_up.w, gates_, product);
-    gated_activation(activation_of(casts.swiglu()), gates_, a_);
-    casts.round_output(a_);
+    {
+        const TraceSpan span("layer", "SwiGLU");
+        gated_activation(activation_of(casts.swiglu()), gates_, a_);
+        casts.round_output(a_);
+    }
     if (!smooth_) {
         down.x = a_;
         down.forward(casts, down.w, y_, product);
@@ -127,12 +142,18 @@ template <class T>
 void Block<T>::backward(Matrix<T>& dx, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     down.dy = dx;
     feed_forward_backward(casts);
-    rms_norm_backward(dh_, norm2.normalised, norm2.inverse_rms, norm2.g, dn_, norm2.dg);
+    normalise_backward(norm2);
     add(dx, dn_, casts);
     out.dy = dx;
     attend_backward(rotary, casts);
-    rms_norm_backward(dh_, norm1.normalised, norm1.inverse_rms, norm1.g, dn_, norm1.dg);
+    normalise_backward(norm1);
     add(dx, dn_, casts);
+}
+
+template <class T>
+void Block<T>::normalise_backward(Norm<T>& norm) {
+    const TraceSpan span("layer", "norm backward");
+    rms_norm_backward(dh_, norm.normalised, norm.inverse_rms, norm.g, dn_, norm.dg);
 }
 
 template <class T>
@@ -144,20 +165,36 @@ void Block<T>::feed_forward_backward(GemmCasts<T>& casts) {
     } else {
         down.backward(casts, da_);
     }
-    gated_activation_backward(activation_of(casts.swiglu()), da_, gates_, gate_up.dy);
-    casts.round_output(gate_up.dy);
+    {
+        const TraceSpan span("layer", "SwiGLU backward");
+        gated_activation_backward(activation_of(casts.swiglu()), da_, gates_, gate_up.dy);
+        casts.round_output(gate_up.dy);
+    }
     gate_up.backward(casts, dh_);
 }
 
 template <class T>
 void Block<T>::attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
     out.backward(casts, dout);
+    attention_backward(rotary, casts);
+    qkv.backward(casts, dh_);
+}
+
+template <class T>
+void Block<T>::attention_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
+    const PassSpan<T> pass(casts, "dgrad", ids_.attention);
     const Matrix<T>& dout_cast = casts.operand(plus(ids_.attention, 5), Along::cols, dout);
-    attention_value_gradient(*p_cast_, dout_cast, attention_, dv_);
-    attention_score_gradient(p, dout_cast, *v_cast_, attention_, ds);
+    {
+        const TraceSpan span("gemm", "GEMM dv, dp, softmax");
+        attention_value_gradient(*p_cast_, dout_cast, attention_, dv_);
+        attention_score_gradient(p, dout_cast, *v_cast_, attention_, ds);
+    }
     const Matrix<T>& ds_cast = casts.operand(plus(ids_.attention, 4), Along::cols, ds);
-    attention_query_gradient(ds_cast, *k_cast_, attention_, dq_);
-    attention_key_gradient(ds_cast, *q_cast_, attention_, dk_);
+    {
+        const TraceSpan span("gemm", "GEMM dq, dk");
+        attention_query_gradient(ds_cast, *k_cast_, attention_, dq_);
+        attention_key_gradient(ds_cast, *q_cast_, attention_, dk_);
+    }
     rotate_back(dq_, rotary);
     rotate_back(dk_, rotary);
     qkv.dy.resize(dq_.rows, shape_.d + 2 * shape_.key_cols());
@@ -165,7 +202,6 @@ void Block<T>::attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts
     put_columns(dk_, shape_.d, qkv.dy);
     put_columns(dv_, shape_.d + shape_.key_cols(), qkv.dy);
     casts.round_output(qkv.dy);
-    qkv.backward(casts, dh_);
 }
 
 template class Block<float>;

@@ -47,10 +47,11 @@ class Block {
   private:
     void attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
     void attend_cached(const Cache& cache, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
-    // q, k and v of tokens that begin at a position, and their casts.
-    void project(std::size_t first, std::size_t tokens, const RotaryTable<T>& rotary, GemmCasts<T>& casts,
-                 Product<T> product);
+    // q, k and v of what qkv gave, of tokens that begin at a position, and their casts.
+    void project(std::size_t first, std::size_t tokens, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
     void attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts);
+    void attention_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts);  // without its linears
+    void normalise_backward(Norm<T>& norm);                                      // dh_ -> dn_
     void feed_forward(GemmCasts<T>& casts, Product<T> product);
     void feed_forward_backward(GemmCasts<T>& casts);
 

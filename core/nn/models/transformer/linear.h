@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/nn/model.h"
+#include "core/nn/models/gemm_span.h"
 
 namespace fp8lab {
 
@@ -25,17 +26,33 @@ struct Linear {
 
     void forward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& y,
                  Product<T> product = multiply_nt<T>) {
+        const PassSpan<T> pass(casts, "fprop", x_id);
         const Matrix<T>& input = casts.operand(x_id, Along::cols, x);  // first: GemmCasts::operand()
-        product(input, casts.operand(w_id, Along::cols, weights), y);
+        pass.gemm(input, casts.operand(w_id, Along::cols, weights),
+                  [&](const auto& a, const auto& b) { product(a, b, y); });
         casts.round_output(y);
     }
     void backward(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& dx) {
-        multiply_nn(casts.operand(dy_id, Along::cols, dy), casts.operand(w_id, Along::rows, weights), dx);
-        casts.round_output(dx);
-        multiply_tn(casts.operand(dy_id, Along::rows, dy), casts.operand(x_id, Along::rows, x), dw);
-        casts.round_gradient(dw);
+        dgrad(casts, weights, dx);
+        wgrad(casts);
     }
     void backward(GemmCasts<T>& casts, Matrix<T>& dx) { backward(casts, w, dx); }
+
+  private:
+    void dgrad(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& dx) {
+        const PassSpan<T> pass(casts, "dgrad", dy_id);
+        const Matrix<T>& dy_cast = casts.operand(dy_id, Along::cols, dy);
+        pass.gemm(dy_cast, casts.operand(w_id, Along::rows, weights),
+                  [&](const auto& a, const auto& b) { multiply_nn(a, b, dx); });
+        casts.round_output(dx);
+    }
+    void wgrad(GemmCasts<T>& casts) {
+        const PassSpan<T> pass(casts, "wgrad", dy_id);
+        const Matrix<T>& dy_cast = casts.operand(dy_id, Along::rows, dy);
+        pass.gemm(dy_cast, casts.operand(x_id, Along::rows, x),
+                  [&](const auto& a, const auto& b) { multiply_tn(a, b, dw); });
+        casts.round_gradient(dw);
+    }
 };
 
 }  // namespace fp8lab

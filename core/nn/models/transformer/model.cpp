@@ -13,6 +13,7 @@
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/row_products.h"
 #include "core/nn/streams.h"
+#include "core/threads/trace.h"
 
 namespace fp8lab {
 namespace {
@@ -165,6 +166,7 @@ const Matrix<T>& Transformer<T>::decode(const Batch& batch, GemmCasts<T>& casts,
 
 template <class T>
 void Transformer<T>::embed(const TokenBatch& batch, GemmCasts<T>& casts) {
+    const TraceSpan span("layer", "embedding");
     gather(embedding_, batch.tokens, x_);
     if (batch.factor != 1)
         for (T& value : x_.values) value *= static_cast<T>(batch.factor);
@@ -173,8 +175,11 @@ void Transformer<T>::embed(const TokenBatch& batch, GemmCasts<T>& casts) {
 
 template <class T>
 const Matrix<T>& Transformer<T>::logits(GemmCasts<T>& casts, Product<T> product) {
-    rms_norm(x_, norm_.g, kRmsEpsilon, norm_.normalised, norm_.inverse_rms, head_.x);
-    casts.round_output(head_.x);
+    {
+        const TraceSpan span("layer", "norm");
+        rms_norm(x_, norm_.g, kRmsEpsilon, norm_.normalised, norm_.inverse_rms, head_.x);
+        casts.round_output(head_.x);
+    }
     head_.forward(casts, head_weights(), logits_, product);
     return logits_;
 }
@@ -185,11 +190,15 @@ void Transformer<T>::backward(const Matrix<T>& dy, GemmCasts<T>& casts) {
     casts.round_output(head_.dy);
     Matrix<T> dh;
     head_.backward(casts, head_weights(), dh);
-    rms_norm_backward(dh, norm_.normalised, norm_.inverse_rms, norm_.g, dx_, norm_.dg);
-    casts.round_output(dx_);
+    {
+        const TraceSpan span("layer", "norm backward");
+        rms_norm_backward(dh, norm_.normalised, norm_.inverse_rms, norm_.g, dx_, norm_.dg);
+        casts.round_output(dx_);
+    }
     for (std::size_t b = blocks_.size(); b-- > 0;) blocks_[b].backward(dx_, rotary_, casts);
     if (batch_.factor != 1)
         for (T& value : dx_.values) value *= static_cast<T>(batch_.factor);
+    const TraceSpan span("layer", "embedding backward");
     gather_backward(dx_, batch_.tokens, shape_.vocabulary, dembedding_);
     if (shape_.tied)
         for (std::size_t i = 0; i < dembedding_.values.size(); ++i)
