@@ -4,13 +4,12 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/machine.h"
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"
 #include "core/files/console.h"
 #include "core/files/folders.h"
-#include "core/formats/codec.h"
-#include "core/threads/parallel.h"
 #ifdef FP8LAB_GUI
 #include "app/window/gl_window.h"
 #include "labs/ui/fonts.h"
@@ -20,29 +19,6 @@ namespace fp8lab::cli {
 namespace {
 
 using Json = nlohmann::json;
-
-Json cpu() {
-    Json vectors = Json::array();
-    for (const char* target : vector_targets()) vectors.push_back(target);
-    return {{"name", cpu_backend()->device().name}, {"threads", threads()}, {"vector_targets", vectors}};
-}
-
-Json gpu() {
-    auto cuda = cuda_backend();
-    if (!cuda) return {{"usable", false}, {"reason", cuda.reason()}};
-    const DeviceInfo device = cuda.value()->device();
-    Json found = {
-        {"usable", true}, {"name", device.name}, {"facts", Json::object()}, {"modes", Json::array()}};
-    for (const auto& [name, fact] : device.facts) found["facts"][name] = fact;
-    try {
-        for (const Capability& mode : cuda.value()->capabilities())
-            found["modes"].push_back(
-                {{"name", mode.name}, {"available", mode.available}, {"refusal", mode.refusal}});
-    } catch (const Error& error) {  // no memory left on the card, say: the rest of the report still helps
-        found["modes_failed"] = error.what();
-    }
-    return found;
-}
 
 // Facts of the GPU, and what cuBLASLt said to each mode when it was tried.
 void print_gpu(const Json& gpu) {
@@ -99,8 +75,8 @@ void examine(bool as_json, const Globals& globals) {
     const ChosenBackend chosen = choose_backend("auto");
     const DeviceInfo device = chosen.backend->device();
     Json report = json_header(device);
-    report["cpu"] = cpu();
-    report["gpu"] = gpu();
+    report["cpu"] = cpu_facts();
+    report["gpu"] = gpu_facts();
     report["display"] = display();
     report["fonts"] = fonts();
     const ProfileFolders folders = profile_of(globals);

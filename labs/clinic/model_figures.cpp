@@ -101,7 +101,7 @@ void add_underflow_words(Figure& figure, const TensorTrack& track) {
 }  // namespace
 
 std::string loss_title(const Opened& opened) {
-    if (!opened.patient || !opened.reference) return "The patient and its twin in BF16";
+    if (!opened.patient || !opened.reference) return {};
     const Run &patient = *opened.patient, &twin = *opened.twin, &reference = *opened.reference;
     if (const auto& stopped = patient.arm().stopped)
         return fmt::format("The run ends in step {}: the first non-finite tensor is {}", stopped->step,

@@ -7,7 +7,7 @@
 
 #include "core/base/units.h"
 #include "labs/clinic/view.h"
-#include "labs/live/view_strip.h"
+#include "labs/live/view.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
@@ -33,6 +33,25 @@ Columns columns_for(float width) {
         return {name + number, name + 2 * number, name + 3 * number, name + 4 * number, width, false};
     return {
         name + 1.2F * number, name + 2.5F * number, name + 3.7F * number, name + 4.5F * number, width, true};
+}
+
+// The share as a bar with its right end at `right`.
+void underflow_bar(Context& c, float right, float middle, double pct) {
+    const float base = middle + c.px(5);
+    const Rect bar{right - c.px(kStrip), base - c.px(10), right, base};
+    ui::hline(c, bar.x0, bar.x1, base, {Role::line});
+    const float share = std::isnan(pct) ? 0 : static_cast<float>(pct) / 100;
+    if (share > 0)
+        ui::fill_rect(c, {bar.x0, bar.y0, bar.x0 + std::max(ui::hairline(c), share * bar.width()), bar.y1},
+                      {Role::under, Tone::fill});
+}
+
+void name_cell(Context& c, float x0, float middle, const OperandSpec& tensor, bool chosen) {
+    const Role role = tensor.tensor == TensorClass::dy ? Role::e5m2 : Role::e4m3;
+    const Rect swatch{x0, std::round(middle - c.px(5)), x0 + c.px(10), std::round(middle + c.px(5))};
+    ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
+    ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
+    ui::text_mid(c, {x0 + c.px(18), middle}, tensor.name, {Role::text}, chosen ? kMonoBold13 : kMono13);
 }
 
 std::string number_text(double value) { return std::isnan(value) ? "–" : format_number(value, 3, true); }
@@ -63,12 +82,7 @@ void ClinicView::draw_health(Context& c, Rect area) {
         const bool chosen = name == lab_->params.tensor;
         if (ui::press_row(c, "clinic.tensor." + name, {area.x0 - c.px(8), y0, area.x1 + c.px(4), y1}, chosen))
             set("tensor=" + name);
-        const Role role = track.spec.tensor == TensorClass::dy ? Role::e5m2 : Role::e4m3;
-        const Rect swatch{area.x0, std::round(middle - c.px(5)), area.x0 + c.px(10),
-                          std::round(middle + c.px(5))};
-        ui::fill_rect(c, swatch, {role, Tone::fill}, 2);
-        ui::stroke_rect(c, swatch, {role, Tone::line}, 2);
-        ui::text_mid(c, {area.x0 + c.px(18), middle}, name, {Role::text}, chosen ? kMonoBold13 : kMono13);
+        name_cell(c, area.x0, middle, track.spec, chosen);
         const auto value = [&](float column, const std::string& words, Color ink = {Role::text}) {
             ui::text_mid(c, {x(column), middle}, words, ink, kMono13, Anchor::right);
         };
@@ -82,16 +96,7 @@ void ClinicView::draw_health(Context& c, Rect area) {
         value(columns.amax, number_text(value_at(track.amax.values(), look)));
         value(columns.scale, number_text(value_at(track.scale.values(), look)));
         const double underflow = value_at(track.underflow_pct.values(), look);
-        if (columns.strips) {
-            const float right = x(columns.underflow) - c.px(46), base = middle + c.px(5);
-            const Rect bar{right - c.px(kStrip), base - c.px(10), right, base};
-            ui::hline(c, bar.x0, bar.x1, base, {Role::line});
-            const float share = std::isnan(underflow) ? 0 : static_cast<float>(underflow) / 100;
-            if (share > 0)
-                ui::fill_rect(
-                    c, {bar.x0, bar.y0, bar.x0 + std::max(ui::hairline(c), share * bar.width()), bar.y1},
-                    {Role::under, Tone::fill});
-        }
+        if (columns.strips) underflow_bar(c, x(columns.underflow) - c.px(46), middle, underflow);
         constexpr double kShown = 0.005;
         value(columns.underflow, std::isnan(underflow) ? "–" : number_text(std::round(underflow * 100) / 100),
               {underflow >= kShown ? Role::text : Role::muted});

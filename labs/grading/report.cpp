@@ -12,18 +12,13 @@
 #include "core/base/units.h"
 #include "core/figure/svg.h"
 #include "core/files/files.h"
+#include "labs/grading/page.h"
 #include "labs/grading/recheck.h"
 
 namespace fp8lab {
 namespace {
 
 std::string safe(std::string_view text) { return escaped_markup(text); }
-
-// A number as people read it, with the exact one beside it.
-std::string number(double value, std::string_view unit = {}) {
-    return fmt::format("<span class=\"n\" data-value=\"{}\">{}{}{}</span>", shortest(value),
-                       format_number(value, 4, true), unit.empty() ? "" : "\u2009", safe(unit));
-}
 
 std::string ratio(double predicted, double measured) {
     if (!(predicted > 0) || !(measured > 0)) return format_number(measured - predicted, 2, true);
@@ -89,31 +84,9 @@ class Report {
     std::string out_;
 };
 
-// The palette's roles as CSS variables; in the dark only the page changes, figures stay on their white.
-std::string palette_css(Theme theme) {
-    constexpr std::pair<const char*, Role> kRoles[] = {
-        {"surface", Role::surface}, {"raised", Role::raised},  {"field", Role::field},
-        {"line", Role::line},       {"axis", Role::axis},      {"text", Role::text},
-        {"muted", Role::muted},     {"warning", Role::warning}};
-    std::string css;
-    for (const auto& [name, role] : kRoles) {
-        const Rgba c = rgba(theme, {role});
-        css += fmt::format("--{}:#{:02x}{:02x}{:02x};", name, c.r, c.g, c.b);
-    }
-    return ":root{" + css + "}";
-}
-
 void Report::head() {
     const std::string who = submission_.student.empty() ? "Report" : submission_.student;
-    add("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-        "'unsafe-inline'; "
-        "base-uri 'none'; form-action 'none'\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<title>FP8 Lab: {}</title>\n<style>\n{}\n@media (prefers-color-scheme: dark){{{}}}\n"
-        "@media print{{{}}}\n{}</style>\n</head>\n<body>\n<main>\n",
-        safe(who), palette_css(Theme::light), palette_css(Theme::dark), palette_css(Theme::light),
-        read_text(asset("report.css")));
+    out_ += page_begin(who);
 }
 
 void Report::summary() {
@@ -200,7 +173,7 @@ void Report::prediction(const Exercise& exercise, const Prediction& prediction,
     const auto* choice = std::get_if<ChoicePrediction>(&exercise.prediction);
     const auto* numeric = std::get_if<NumberPrediction>(&exercise.prediction);
     const auto words = [&](double value) {
-        if (!choice) return number(value, numeric ? numeric->unit : "");
+        if (!choice) return number_markup(value, numeric ? numeric->unit : "");
         const bool valid = value >= 0 && value < static_cast<double>(choice->choices.size());
         return fmt::format("<span class=\"n\" data-value=\"{}\">{}</span>", shortest(value),
                            valid ? safe(choice->choices[static_cast<std::size_t>(value)]) : "\u2013");
@@ -210,7 +183,7 @@ void Report::prediction(const Exercise& exercise, const Prediction& prediction,
     for (std::size_t i = 0; i < prediction.values.size(); ++i) {
         const bool known = i < measured.size();
         add("<tr>{}<td data-of=\"predicted\">{}</td><td data-of=\"measured\">{}</td>{}</tr>\n",
-            curve ? fmt::format("<td>{}</td>", number(curve->at[i % curve->at.size()])) : "",
+            curve ? fmt::format("<td>{}</td>", number_markup(curve->at[i % curve->at.size()])) : "",
             words(prediction.values[i]), known ? words(measured[i]) : "not yet",
             choice ? "" : fmt::format("<td>{}</td>", known ? ratio(prediction.values[i], measured[i]) : ""));
     }
@@ -294,7 +267,7 @@ void Report::details(const Evidence& evidence) {
         evidence.values.size());
     for (const Metric& metric : evidence.values)
         add("<tr><td>{}</td><td data-metric=\"{}\">{}</td></tr>\n", safe(metric.name), safe(metric.name),
-            metric.text.empty() ? number(metric.value) : safe(metric.text));
+            metric.text.empty() ? number_markup(metric.value) : safe(metric.text));
     out_ += "</table>\n<ol class=\"events\">\n";
     for (const Evidence::EventGroup& group : evidence.groups)
         for (const Event& event : group.events) {

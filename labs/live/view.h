@@ -93,4 +93,8 @@ class SessionView : public LabView {
     ui::Transport transport_;
 };
 
+// A series of a run in a cell of a table: on a logarithmic axis of its own, from its least to its greatest value, the run's
+// steps from left to right. Nothing where no value is above 0.
+void draw_strip(ui::Context&, Rect area, const Envelope& envelope);
+
 }  // namespace fp8lab::live

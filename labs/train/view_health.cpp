@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/units.h"
-#include "labs/live/view_strip.h"
+#include "labs/live/view.h"
 #include "labs/train/view.h"
 #include "labs/ui/draw.h"
 
