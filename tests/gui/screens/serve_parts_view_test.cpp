@@ -1,6 +1,8 @@
 // L17's view without a display: every control acts on the model, in the parts draft, rollout and qat.
 #include <doctest/doctest.h>
 
+#include <string>
+
 #include "labs/serve/view.h"
 #include "tests/all.h"
 #include "tests/gui/screens/lab_screen.h"
@@ -64,9 +66,10 @@ TEST_CASE("L17: training back shows the loss that is chosen") {
     screen.set("experiment=qat");
     screen.set("scheme=e4m3");
     screen.set("lr=0.005");
-    CHECK(screen.words("serve.result") == "0.0109");
+    // Trained, so that another kernel of OpenBLAS moves the last digit.
+    CHECK(std::stod(screen.words("serve.result")) == doctest::Approx(0.0109).epsilon(0.03));
     screen.click("teacher.1");
     CHECK(screen.lab->params.teacher == "teacher");
-    CHECK(screen.words("serve.result") == "0.00814");
+    CHECK(std::stod(screen.words("serve.result")) == doctest::Approx(0.00814).epsilon(0.03));
     for (const char* region : {"train_back", "ways"}) CHECK(screen.gui.context.regions.contains(region));
 }
