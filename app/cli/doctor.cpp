@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/machine.h"
+#include "app/cli/validate/machine.h"
 #include "app/cli/verb.h"
 #include "core/backend/backend.h"
 #include "core/base/error.h"

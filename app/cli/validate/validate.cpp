@@ -7,7 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "app/cli/machine.h"
+#include "app/cli/validate/machine.h"
 #include "app/cli/validate/report_page.h"
 #include "app/cli/validate/report_parts.h"
 #include "app/cli/verb.h"

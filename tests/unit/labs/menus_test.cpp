@@ -121,6 +121,12 @@ bool is_of_ranks(const LabEntry& entry, const Field& field) {
            });
 }
 
+// What is changed in a sick run: a treatment of the clinic's table, which clinic_test.cpp applies.
+bool is_of_clinic(const LabEntry& entry, const Field& field) {
+    return entry.id == "clinic" &&
+           (field.info.name.starts_with("treatment_") || field.info.name.starts_with("second_"));
+}
+
 // What a server keeps weights, inputs, keys and values in: a format of weights (`infer --scheme`) or BF16, or one of a cache.
 bool is_of_serving(const LabEntry& entry, const Field& field) {
     return entry.id == "serve" && std::ranges::all_of(field.choices, [&](const Choice& choice) {
@@ -189,12 +195,9 @@ TEST_CASE("no other choice of a lab names formats or recipes") {
                 std::ranges::all_of(field.choices, [&](const Choice& choice) {
                     return parse_recipe("delayed:" + field.info.name + "=" + choice.id).base == "delayed";
                 });
-            // What is changed in a sick run: each a treatment of the clinic's table (clinic_test.cpp applies all).
-            const bool of_clinic = entry.id == "clinic" && (field.info.name.starts_with("treatment_") ||
-                                                            field.info.name.starts_with("second_"));
             if (named > 1)
-                CHECK((of_clinic || of_formats || of_recipes || of_bytes || of_blocks || of_scales ||
-                       of_wide || of_lower || of_scan || of_inputs || of_sums || of_moments ||
+                CHECK((is_of_clinic(entry, field) || of_formats || of_recipes || of_bytes || of_blocks ||
+                       of_scales || of_wide || of_lower || of_scan || of_inputs || of_sums || of_moments ||
                        is_of_ranks(entry, field) || is_of_serving(entry, field)));
         }
     }

@@ -1,4 +1,4 @@
-#include "app/cli/machine.h"
+#include "app/cli/validate/machine.h"
 
 #include <nlohmann/json.hpp>
 
