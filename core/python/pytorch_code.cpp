@@ -170,7 +170,7 @@ std::string head(const Recipe& recipe, std::string_view target, std::string_view
 
 std::string imports_of(const std::string& text) {
     std::string out;
-    for (const std::string_view module : {"math", "os", "struct", "zlib"})
+    for (const std::string_view module : {"dataclasses", "math", "os", "struct", "zlib"})
         if (text.find(std::string(module) + ".") != text.npos) out += fmt::format("import {}\n", module);
     return out.empty() ? out : out + "\n";
 }

@@ -7,6 +7,8 @@
 #include "core/python/pytorch_code.h"
 #include "core/python/recipe_code.h"
 #include "core/python/te_file.h"
+#include "core/python/torchao_file.h"
+#include "core/python/torchtitan_file.h"
 
 namespace fp8lab {
 
@@ -14,6 +16,8 @@ std::span<const CodeTarget> code_targets() {
     static constexpr std::array kTargets = {
         CodeTarget{"pytorch", "plain PyTorch", python::pytorch_code, python::pytorch_refusal},
         CodeTarget{"te", "Transformer Engine", python::te_file, python::te_refusal},
+        CodeTarget{"torchao", "torchao", python::torchao_file, python::torchao_refusal},
+        CodeTarget{"torchtitan", "torchtitan", python::torchtitan_file, python::torchtitan_refusal},
     };
     return kTargets;
 }

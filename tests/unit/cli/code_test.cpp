@@ -23,7 +23,7 @@ TEST_CASE("code: prints or writes a file, and says why a library cannot express 
     fails("mxfp4 --for te",
           "fp8lab: --for: Transformer Engine cannot express mxfp4: it has no such recipe\n");
     fails("delayed:wide=first --for pytorch", "wide=first: it is of a whole model");
-    fails("mxfp8 --for jax", "fp8lab: --for: unknown library 'jax'; valid: pytorch te");
+    fails("mxfp8 --for jax", "fp8lab: --for: unknown library 'jax'; valid: pytorch te torchao torchtitan");
     fails("mxfp5 --for te", "fp8lab: code: unknown recipe 'mxfp5'; valid: ");
     fails("mxfp8", "--for");
     spit(scratch / "page.html", "<html></html>");

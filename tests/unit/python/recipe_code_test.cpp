@@ -87,7 +87,14 @@ TEST_CASE("the codes in exported code are those that numpy computes for every re
 
 TEST_CASE("every recipe is written for each library, or refused with a reason") {
     const std::map<std::string, std::set<std::string>> refuses = {
-        {"pytorch", {}}, {"te", {"rowwise", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "int8", "unscaled"}}};
+        {"pytorch", {}},
+        {"te", {"rowwise", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "int8", "unscaled"}},
+        {"torchao",
+         {"fp32", "bf16", "delayed", "block128", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-te",
+          "int8", "unscaled"}},
+        {"torchtitan",
+         {"delayed", "rowwise", "block128", "mxfp6-e2m3", "mxfp6-e3m2", "mxfp4", "nvfp4", "nvfp4-te", "int8",
+          "unscaled"}}};
     for (const CodeTarget& target : code_targets()) {
         const std::string name(target.name);
         CAPTURE(name);
@@ -174,5 +181,6 @@ TEST_CASE("Transformer Engine has every name and value of the files that are wri
 
 TEST_CASE("an unknown library is refused with those that there are") {
     CHECK_THROWS_WITH_AS((void)find_code_target("jax"),
-                         doctest::Contains("unknown library 'jax'; valid: pytorch te"), Error);
+                         doctest::Contains("unknown library 'jax'; valid: pytorch te torchao torchtitan"),
+                         Error);
 }
