@@ -73,6 +73,8 @@ class Lab {
     virtual bool busy() const { return false; }
     // A table of everything that the lab has measured, as CSV, where that is more than its figures show; else empty.
     virtual std::string table_csv() const { return {}; }
+    // The recipes that the present parameters cast with, as texts that parse_recipe() reads; empty: they name none.
+    virtual std::vector<std::string> recipes() const { return {}; }
     // The figures belong to older parameters, and are drawn faded. Those of a training are of its newest step.
     virtual bool stale() const { return busy() && !live(); }
     // Labs that train: their numbers follow from a run, not from the fields alone. record(): the series of a

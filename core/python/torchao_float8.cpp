@@ -171,7 +171,8 @@ AoLayer float8_linear(const Recipe& recipe) {
         if (!is_cast(group.cast.plan)) continue;
         std::string configs;
         for (const Operand& operand : group.operands)
-            configs += fmt::format("{}config.{}", configs.empty() ? "" : ", ", kArguments[place_of(operand)]);
+            configs += fmt::format("{}config.{}", configs.empty() ? "" : ",\n                ",
+                                   kArguments[place_of(operand)]);
         out.casts += fmt::format("def {}(x):\n    return cast(x, {})\n\n\n", group.name, configs);
     }
     out.layer = fmt::format(kLayer, layer_dtype(recipe));

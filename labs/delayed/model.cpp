@@ -359,4 +359,12 @@ std::vector<table::MetricRow> Delayed::metrics() const {
 
 LabEntry entry() { return entry_of<DelayedLab>(Delayed::kInfo); }
 
+std::vector<std::string> Delayed::recipes() const {
+    const MachineSpec& a = params.a;
+    if (a.algo == "current") return {fmt::format("current:fwd={}:margin={}", a.format, a.margin)};
+    if (a.order != "te" || !reduces_recent(a)) return {};
+    return {fmt::format("delayed:fwd={}:history={}:algo={}:margin={}:interval={}", a.format, a.history,
+                        a.algo, a.margin, a.interval)};
+}
+
 }  // namespace fp8lab::delayed

@@ -82,6 +82,7 @@ struct Delayed {
     static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&result}; }
     Figure thumbnail() const;
+    std::vector<std::string> recipes() const;  // of A, where a training can have its order and its algorithm
     // "pin": B becomes what A is now. "unpin": B is A in the notebook's order again.
     bool perform(std::string_view action);
 

@@ -101,7 +101,8 @@ struct Four {
 
     Marked marked() const;
     std::size_t marked_index() const;  // 0 to 31
-    Recipe recipe() const;             // what the switches say, as a recipe of a training
+    std::vector<std::string> recipes() const { return {recipe_text(recipe())}; }
+    Recipe recipe() const;  // what the switches say, as a recipe of a training
 
     Params params;
     table::Computed<Params, Outcome> outcome{"", [this] { return of_casts(params); }, casts_maker()};

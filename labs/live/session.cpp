@@ -329,6 +329,12 @@ std::string Session::command() const {
 
 std::string Session::transformer_engine() const { return transformer_engine_code(spec().arms.at(1)); }
 
+std::vector<std::string> Session::recipes() const {
+    std::vector<std::string> out;
+    for (const Recipe& arm : spec().arms) out.push_back(recipe_text(arm));
+    return out;
+}
+
 std::vector<std::pair<std::string, std::string>> Session::parameters(std::string provenance) const {
     std::vector<std::pair<std::string, std::string>> out = {
         {"command", "fp8lab train " + command_line(run_ ? first_spec_ : spec())},

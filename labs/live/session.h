@@ -84,7 +84,8 @@ class Session : public Lab {
     std::string message() const;               // why it paused or failed; empty otherwise
     // "fp8lab train ..." that repeats this training; a comment line for each change made while it ran.
     virtual std::string command() const;
-    virtual std::string transformer_engine() const;  // arm B's recipe
+    virtual std::string transformer_engine() const;     // arm B's recipe
+    std::vector<std::string> recipes() const override;  // the arms, in their order
     TimeLeft time_left() const;
 
     // What is shown of another machine where there is no GPU; null: there is one, or nothing was recorded.

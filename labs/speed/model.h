@@ -32,6 +32,7 @@ class SpeedLab : public Lab {
     Provenance provenance() const override;
     std::string device() const override;
     void set_wake(std::function<void()> wake) override;
+    std::vector<std::string> recipes() const override { return {"bf16", params_.recipe}; }
     void reset() override;
     std::span<const NamedJudge> judges() const override;  // none without a recording
     bool busy() const override { return live_.busy(); }

@@ -16,6 +16,7 @@
 //       std::vector<MetricRow> common_metrics() const;  // optional: those of every experiment, before its own
 //       bool stale() const;                     // optional
 //       std::string table_csv() const;          // optional
+//       std::vector<std::string> recipes() const;  // optional
 //       void tell(const Error&);                // optional: in a window, what a part threw; the other parts go on
 //
 //       Params params;
@@ -106,6 +107,12 @@ class TableLab final : public Lab {
             return model_.table_csv();
         else
             return Lab::table_csv();
+    }
+    std::vector<std::string> recipes() const override {
+        if constexpr (requires { model_.recipes(); })
+            return model_.recipes();
+        else
+            return Lab::recipes();
     }
     void reset() override { model_.params = {}; }
     Provenance provenance() const override {

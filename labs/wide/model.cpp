@@ -51,6 +51,10 @@ Recipe Wide::recipe() const {
     return out;
 }
 
+std::vector<std::string> Wide::recipes() const {
+    return has_swiglu() ? std::vector{recipe_text(recipe())} : std::vector<std::string>();
+}
+
 std::string Wide::te_code() const {
     std::string call = transformer_engine_code(recipe());
     const std::size_t end = call.find(')');

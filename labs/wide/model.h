@@ -48,9 +48,10 @@ struct Wide {
     void settle();
 
     std::size_t cast() const { return cast_index(params.cast); }
-    const SwigluStep& step() const;  // the one under the cursor
-    Recipe recipe() const;           // how h is scaled: delayed or current
-    std::string te_code() const;     // that recipe, and what Transformer Engine leaves out of FP8
+    const SwigluStep& step() const;            // the one under the cursor
+    std::vector<std::string> recipes() const;  // where SwiGLU is shown: recipe()
+    Recipe recipe() const;                     // how h is scaled: delayed or current
+    std::string te_code() const;               // that recipe, and what Transformer Engine leaves out of FP8
 
     Params params;
     std::shared_ptr<Normals> normals = std::make_shared<Normals>();

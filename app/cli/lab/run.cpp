@@ -1,5 +1,5 @@
 // fp8lab run LAB|SCENE.f8scene [--set FIELD=VALUE]... [--steps N] [--export DIR | --words]: a lab without a
-// window. fp8lab run --claim ID [--json]: a claim card's experiment, repeated.
+// window; --notebook FILE: as a notebook with the code of its recipes. fp8lab run --claim ID [--json]: a claim card's experiment, repeated.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/cli/lab/lab_json.h"
+#include "app/cli/lab/notebook.h"
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -16,6 +17,7 @@
 #include "core/base/units.h"
 #include "core/figure/words.h"
 #include "core/files/console.h"
+#include "core/files/files.h"
 #include "core/files/outputs.h"
 #include "core/files/progress_line.h"
 #include "core/threads/ask.h"
@@ -29,8 +31,11 @@ namespace fp8lab::cli {
 
 namespace {
 
+constexpr std::string_view kPlainLetters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.:,/";
+
 struct RunArguments {
-    std::string lab, export_dir, claim;
+    std::string lab, export_dir, claim, notebook;
     std::vector<std::string> assignments;
     int steps = 0;
     bool words = false, json = false;
@@ -116,14 +121,29 @@ void run_claim(const RunArguments& options) {
                     fmt::format("{} of {} numbers of the card are not found again", differ, numbers.size()));
 }
 
+// The call, as somebody would type it again.
+std::string command_of(const RunArguments& options) {
+    std::string out = "fp8lab run " + options.lab;
+    for (const std::string& assignment : options.assignments) {
+        const bool plain = assignment.find_first_not_of(kPlainLetters) == assignment.npos;
+        out += " --set " + (plain ? assignment : "'" + assignment + "'");
+    }
+    if (options.steps > 0) out += fmt::format(" --steps {}", options.steps);
+    return out + " --notebook " + (options.notebook == "-" ? "-" : options.notebook);
+}
+
 void run_lab(const RunArguments& options) {
     int steps = options.steps;
+    if (!options.notebook.empty()) Outputs().writes("--notebook", options.notebook, Holds::json);
     if (!options.export_dir.empty()) Outputs().writes_into("--export", options.export_dir);
     const auto lab = open_lab(options.lab, steps);
     if (options.steps > 0) require_steps(*lab);
     set_fields(*lab, options.assignments);
     const std::string how_far = steps > 0 ? advance(*lab, steps) : "";
-    print_lab(*lab, options);
+    if (options.notebook.empty())
+        print_lab(*lab, options);
+    else
+        write_file(options.notebook, lab_notebook(*lab, command_of(options)));
     if (!how_far.empty()) throw Interrupted(how_far);
 }
 
@@ -149,8 +169,15 @@ void add_run(CLI::App& app, Globals&) {
         ->check(whole("--steps", 0, 10'000'000))
         ->excludes(claim);
     verb->add_option("--export", options->export_dir, "folder for the figures")->excludes(claim);
+    verb->add_option(
+            "--notebook", options->notebook,
+            "a Jupyter notebook instead of metrics: the question, the state, what was measured, and its "
+            "recipes in plain PyTorch; - is stdout")
+        ->excludes("--export")
+        ->excludes(claim);
     verb->add_flag("--words", options->words, "the figures as sentences instead of metrics")
         ->excludes("--export")
+        ->excludes("--notebook")
         ->excludes(claim);
     verb->callback([options] {
         if (options->lab.empty() && options->claim.empty())
