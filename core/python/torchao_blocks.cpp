@@ -72,7 +72,8 @@ def layer(device="cuda"):
 )";
 
 constexpr std::string_view kBlock128Layer = R"(def layer(device="cuda"):
-    """Both features are multiples of 128, and there is no bias."""
+    """Both features are multiples of 128, and there is no bias. torchao imports triton here."""
+    from torchao.prototype.blockwise_fp8_training.linear import Float8BlockwiseLinear
     plain = torch.nn.Linear(1024, 1024, bias=False, device=device, dtype=torch.bfloat16)
     return Float8BlockwiseLinear.from_float(plain)
 )";
@@ -103,11 +104,7 @@ const std::array kLayers = {
         }},
     BlockLayer{Granularity::block128, "block128:pow2=0", "in BF16 outside the products", [](Recipe&) {},
                [](const Recipe&) {
-                   return AoLayer{
-                       "from torchao.prototype.blockwise_fp8_training.linear import Float8BlockwiseLinear\n",
-                       {},
-                       {},
-                       std::string(kBlock128Layer)};
+                   return AoLayer{{}, {}, {}, std::string(kBlock128Layer)};
                }},
 };
 

@@ -19,16 +19,23 @@ namespace {
 // torchao's own casts, then a step of its layer; where that is in FP32 on a CPU, its output and gradients are those of the
 // layer of plain PyTorch: the same operands in the same products. The paths come in pairs, torchao's first.
 constexpr const char* kDriver = R"(
-import inspect, sys, torch
+import importlib.util, inspect, sys, torch
 torch.manual_seed(1)
 def load(path):
     file = {"__name__": "file"}
     exec(compile(open(path).read(), path, "exec"), file)
     return file
-stepped = compared = 0
+stepped = compared = referred = 0
 for ours, plain in zip(sys.argv[1::2], sys.argv[2::2]):
     file, plain = load(ours), load(plain)
     file["check"](), plain["check"]()
+    if "block128" in ours and importlib.util.find_spec("triton"): # what torchao tests its kernels with
+        from torchao.prototype.blockwise_fp8_training import kernels
+        x = torch.randn(256, 256) * torch.logspace(-3, 3, 256).view(-1, 1)
+        for name, reference in (("x_dy", "act_quant_lhs"), ("w", "weight_quant")):
+            codes, scale_inv = getattr(kernels, "torch_blockwise_scale_" + reference)(x, 128)
+            assert torch.equal(file["quantize_" + name](x)[0], codes.float()), f"{ours}: {name}"
+        referred += 1
     if inspect.signature(file["step"]).parameters["device"].default != "cpu": continue
     file["step"]()
     stepped += 1
@@ -45,7 +52,7 @@ for ours, plain in zip(sys.argv[1::2], sys.argv[2::2]):
     for mine, theirs in zip((ys[0], xs[0].grad, weight.grad, bias.grad), (ys[1], xs[1].grad, layer.weight.grad, layer.bias.grad)):
         off = ((mine - theirs).norm() / theirs.norm()).item()
         assert off < 1e-5, f"{ours}: off by {off}"
-print(stepped, compared)
+print(stepped, compared, referred)
 )";
 
 std::string code(const std::string& recipe) {
@@ -210,10 +217,11 @@ TEST_CASE("exported code runs under torchao on a CPU, and its codes and gradient
     const std::string err = test::text_of(scratch / "err"), out = test::text_of(scratch / "out");
     CAPTURE(err);
     CHECK(status == 0);
-    int stepped = 0, compared = 0;
-    std::istringstream(out) >> stepped >> compared;
+    int stepped = 0, compared = 0, referred = 0;
+    std::istringstream(out) >> stepped >> compared >> referred;
     CHECK(stepped > 12);
     CHECK(compared > 6);
+    CHECK(referred == (test::status_of("python3 -c 'import triton' 2>/dev/null") == 0 ? 1 : 0));
 }
 
 TEST_CASE("a code of torchao's that is not ours is found") {
