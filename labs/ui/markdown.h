@@ -1,5 +1,4 @@
-// Lesson text: the Markdown that lessons use (headings, paragraphs, bold, code, lists, tables, rules), parsed
-// by md4c.
+// The Markdown of lessons and of the manual (core/lesson/manual/markdown.h), drawn.
 #pragma once
 
 #include <functional>
