@@ -83,7 +83,7 @@ void examine(bool as_json, const Globals& globals) {
     report["profile"] = {{"config", folders.config.string()},
                          {"state", folders.state.string()},
                          {"data", folders.data.string()}};
-    report["assets"] = asset("docs").parent_path().string();
+    report["assets"] = asset("text").parent_path().string();
     if (as_json) {
         print_json(report);
         return;

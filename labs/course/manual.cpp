@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "core/base/units.h"
 #include "core/formats/format.h"
 #include "core/lesson/glossary.h"
@@ -66,6 +68,9 @@ ManualPage recipes_page() {
     return {"lists/recipes", "Recipes", text};
 }
 
+// The smallest values of all formats are powers of two; INT8's is 1.
+std::string power(double value) { return power_of_two(static_cast<int>(std::log2(value))); }
+
 ManualPage formats_page() {
     std::string text =
         "# Formats\n\nThe facts of each number format, computed from its row in the program's table. `fp8lab "
@@ -77,8 +82,9 @@ ManualPage formats_page() {
         text += row({place("format-" + std::string(format.name), fmt::format("`{}`", format.name)),
                      std::to_string(width_bits(format)),
                      fmt::format("{}, {}", format.exponent_bits, format.mantissa_bits),
-                     format_number(max_finite(format), 6), format_number(min_normal(format), 4),
-                     format_number(min_subnormal(format), 4), std::to_string(count_codes(format).nans)});
+                     format_number(max_finite(format), max_finite(format) < 1e6 ? 6 : 4),
+                     power(min_normal(format)), power(min_subnormal(format)),
+                     std::to_string(count_codes(format).nans)});
     return {"lists/formats", "Formats", text};
 }
 

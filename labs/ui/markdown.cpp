@@ -24,7 +24,7 @@ Font font_of(const Run& run, bool bold) {
 }
 
 struct Links {
-    int drawn = 0;
+    int drawn = 0, commands = 0;
     std::string pressed = {};  // the term; empty: none
 };
 
@@ -100,9 +100,34 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
     return y + pitch - at.y;
 }
 
+// A press copies the commands, which a word at the right says.
+void copy_code(Context& context, const std::string& name, Rect area, const std::string& commands) {
+    constexpr float kSaysCopied_s = 1.2F;
+    constexpr Font kFont{Face::sans, 13};
+    const Press hit = press(context, name, area, 4);
+    probe(context, name, area, {}, commands);
+    ImGuiStorage& storage = *ImGui::GetStateStorage();
+    const ImGuiID until = ImGui::GetID((name + ".until").c_str());
+    const auto now = static_cast<float>(ImGui::GetTime());
+    if (hit.clicked) {
+        ImGui::SetClipboardText(commands.c_str());
+        storage.SetFloat(until, now + kSaysCopied_s);
+    }
+    const bool copied = now < storage.GetFloat(until);
+    context.wants_redraw |= copied;  // until the word goes
+    if (!copied && !hit.hovered && !hit.focused) return;
+    const std::string_view word = copied ? "copied" : "Copy";
+    const float x = area.x1 - context.px(12), y = area.y0 + context.px(18);
+    fill_rect(context,
+              {x - text_width(context, word, kFont) - context.px(8), area.y0 + context.px(4),
+               area.x1 - context.px(4), area.y0 + context.px(32)},
+              {Role::field});
+    text_mid(context, {x, y}, word, {Role::muted}, kFont, Anchor::right);
+}
+
 // Lines that are too long go on below, two letters further in.
-void draw_code(Context& context, const Inline& runs) {
-    std::string all = words_of(runs);
+void draw_code(Context& context, const Block& code, Links& links) {
+    std::string all = words_of(code.cells.front());
     while (!all.empty() && all.back() == '\n') all.pop_back();
     constexpr Font kFont{Face::mono, 13};
     const float width = next_area(context, 1).width() - context.px(24);
@@ -126,6 +151,8 @@ void draw_code(Context& context, const Inline& runs) {
         text_mid(context, {area.x0 + context.px(12) + indent, y}, line, {Role::text}, kFont);
         y += context.px(20);
     }
+    if (code.info.starts_with("sh"))
+        copy_code(context, "commands." + std::to_string(links.commands++), area, all);
     advance(area);
 }
 
@@ -157,7 +184,7 @@ void draw(Context& context, const Block& block, const DrawPicture& picture, Link
             divider(context);
             return;
         case BlockKind::code:
-            draw_code(context, block.cells.front());
+            draw_code(context, block, links);
             return;
         case BlockKind::row:
             draw_row(context, block, links);

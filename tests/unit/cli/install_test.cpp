@@ -36,8 +36,10 @@ void check_program(const fs::path& root) {
     CHECK(none.code == 4);
     CHECK(none.err.find("exercises/delayed.json") != std::string::npos);
 
+    CHECK(fp8lab("manual how-to/memory", "", program).out == fp8lab("manual how-to/memory").out);
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
+    CHECK(doctor.out.find("assets    ") != std::string::npos);
     const bool has_window = doctor.out.find("FP8LAB_GUI=OFF") == std::string::npos;
     CHECK(fs::exists(root / "share/applications/fp8lab.desktop") == has_window);
     CHECK(fs::exists(root / "share/icons/hicolor/scalable/apps/fp8lab.svg") == has_window);
