@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/formats/format.h"
 #include "core/lesson/glossary.h"
+#include "core/scaling/recipe_keys.h"
 #include "core/scaling/recipe_lists.h"
 #include "labs/lab.h"
 
@@ -60,12 +61,39 @@ ManualPage exercises_page() {
 ManualPage recipes_page() {
     std::string text =
         "# Recipes\n\nWhat `--recipe` takes. Options follow after colons, as in "
-        "`delayed:history=16:margin=1`; the page about [train](verbs/train) and cli.md list them.\n\n" +
+        "`delayed:history=16:margin=1`; [Options of a recipe](lists/options) lists them.\n\n" +
         table({"recipe", "what it is", "x and w", "dy", "trains"});
     for (const auto& [recipe, listed, trains, recommended] : recipe_rows())
         text += row({place("recipe-" + recipe.name, "`" + recipe.name + "`"), plain_markdown(recipe.summary),
                      std::string(recipe.fwd->label), std::string(recipe.bwd->label), trains ? "yes" : "no"});
     return {"lists/recipes", "Recipes", text};
+}
+
+// The names of the recipes that take the option; "all".
+std::string takers(const RecipeKey& key) {
+    std::string out;
+    bool all = true;
+    for (const RecipeRow& row : recipe_rows()) {
+        if (key.applies(row.recipe))
+            out += fmt::format("{}`{}`", out.empty() ? "" : ", ", row.recipe.name);
+        else
+            all = false;
+    }
+    return all ? "all" : out;
+}
+
+ManualPage options_page() {
+    std::string text =
+        "# Options of a recipe\n\nEach is `name=value` behind a colon, as in `current:bwd=e4m3:wide=last`. "
+        "An option "
+        "that a recipe does not have is refused, and the message lists those that it has.\n\n" +
+        table({"option", "values", "recipes"});
+    for (const RecipeKey& key : recipe_keys()) {
+        std::string values = key.valid;
+        for (std::size_t at = 0; (at = values.find('|', at)) != values.npos;) values.replace(at, 1, ", ");
+        text += row({fmt::format("`{}`", key.name), plain_markdown(values), takers(key)});
+    }
+    return {"lists/options", "Options of a recipe", text};
 }
 
 // The smallest values of all formats are powers of two; INT8's is 1.
@@ -84,7 +112,7 @@ ManualPage formats_page() {
                      fmt::format("{}, {}", format.exponent_bits, format.mantissa_bits),
                      format_number(max_finite(format), max_finite(format) < 1e6 ? 6 : 4),
                      power(min_normal(format)), power(min_subnormal(format)),
-                     std::to_string(count_codes(format).nans)});
+                     group_thousands(count_codes(format).nans)});
     return {"lists/formats", "Formats", text};
 }
 
@@ -121,7 +149,7 @@ std::vector<ManualPart> manual() {
     parts.push_back({"lists",
                      "Reference",
                      "Written by the program from its own tables.",
-                     {labs_page(), exercises_page(), recipes_page(), formats_page()}});
+                     {labs_page(), exercises_page(), recipes_page(), options_page(), formats_page()}});
     return parts;
 }
 

@@ -58,8 +58,12 @@ class PageWriter {
         if (code.info.starts_with("sh")) command_ = last_line(words_of(code.cells.front()));
         if (code.info == "text") return "<p class=\"ask\">It prints, among other lines:</p>\n";
         if (code.info == "sh needs=torch") return "<p class=\"ask\">Needs PyTorch.</p>\n";
-        if (code.info == "sh needs=display") return "<p class=\"ask\">Opens the window.</p>\n";
-        if (code.info == "sh needs=gpu") return "<p class=\"ask\">Needs an NVIDIA GPU.</p>\n";
+        if (code.info == "sh needs=model") return "<p class=\"ask\">Needs a model of yours.</p>\n";
+        if (code.info == "sh needs=exercises")
+            return "<p class=\"ask\">Needs exercises that you have done.</p>\n";
+        if (const auto exit = code.info.find("exit="); exit != code.info.npos)
+            return fmt::format("<p class=\"ask\">Ends with exit code {}.</p>\n",
+                               escaped_markup(code.info.substr(exit + 5)));
         return {};
     }
 

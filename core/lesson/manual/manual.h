@@ -14,7 +14,7 @@
 //   {runs L8 delayed gap_pct mean}    is a number of ten trainings (core/lesson/runs.h)
 //
 // A block ```sh is commands, which a test runs page by page in an empty folder; ```sh needs=torch only where that is there,
-// else the test says that it was skipped. A block ```text behind it has lines that the command prints.
+// else the test says that it was skipped (torch, no-gpu; of model and exercises the test has some). ```sh exit=2 ends with that code. A block ```text behind it has lines that the command prints.
 #pragma once
 
 #include <optional>

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <regex>
 #include <vector>
 
 #include "core/base/markup.h"
@@ -45,7 +47,10 @@ class HtmlWriter {
         std::string out;
         for (const MarkdownRun& run : runs) {
             std::string words = escaped_markup(run.text);
-            if (run.code) words = "<code>" + words + "</code>";
+            if (run.code)
+                words = "<code>" + words + "</code>";
+            else if (words.find('^') != words.npos)
+                words = std::regex_replace(words, std::regex(R"((\d)\^(-?\d+))"), "$1<sup>$2</sup>");
             if (run.bold) words = "<strong>" + words + "</strong>";
             const std::string open = run.link.empty() || !options_.open_link ? "" : options_.open_link(run);
             if (!open.empty()) words = open + words + (open.starts_with("<a") ? "</a>" : "</span>");

@@ -22,6 +22,7 @@ void install_at(const Scratch& scratch, const std::string& prefix) {
 void check_program(const fs::path& root) {
     const std::string program = (root / "bin/fp8lab").string();
 
+    CHECK(fp8lab("manual how-to/memory", "", program).out == fp8lab("manual how-to/memory").out);
     // A lesson's series, found in the tree and not in the sources.
     CHECK(fs::exists(root / "share/fp8lab/series/notebook_ramp.txt"));
     const Finished run = fp8lab("run L5 --set scenario=ramp", "", program);
@@ -36,7 +37,6 @@ void check_program(const fs::path& root) {
     CHECK(none.code == 4);
     CHECK(none.err.find("exercises/delayed.json") != std::string::npos);
 
-    CHECK(fp8lab("manual how-to/memory", "", program).out == fp8lab("manual how-to/memory").out);
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
     CHECK(doctor.out.find("assets    ") != std::string::npos);

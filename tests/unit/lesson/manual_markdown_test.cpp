@@ -1,9 +1,8 @@
 // Markdown as blocks, and these as HTML.
-#include "core/lesson/manual/markdown.h"
-
 #include <doctest/doctest.h>
 
 #include "core/lesson/manual/manual.h"
+#include "core/lesson/manual/markdown.h"
 #include "core/lesson/manual/markdown_html.h"
 
 using namespace fp8lab;
@@ -43,6 +42,7 @@ TEST_CASE("HTML of each block") {
           "<div class=\"scroll\">\n<table class=\"numbers "
           "page\">\n<tr><th>a</th><th>b</th></tr>\n<tr><td>c</td><td>d</td></tr>\n"
           "</table>\n</div>\n<p>e</p>\n");
+    CHECK(html("2^-24, `2^-24`, a ^ b") == "<p>2<sup>-24</sup>, <code>2^-24</code>, a ^ b</p>\n");
     CHECK(html("---") == "<hr>\n");
     CHECK(html("<b>no tag</b>") == "<p>&lt;b&gt;no tag&lt;/b&gt;</p>\n");
 }
