@@ -13,8 +13,9 @@
 //   [2.6](seen:arms/1/gap_pct~1.5)    the same, where another machine may differ by 1.5: of a training
 //   {runs L8 delayed gap_pct mean}    is a number of ten trainings (core/lesson/runs.h)
 //
-// A block ```sh is commands, which a test runs page by page in an empty folder; ```sh needs=torch only where that is there,
-// else the test says that it was skipped (torch, no-gpu; of model and exercises the test has some). ```sh exit=2 ends with that code. A block ```text behind it has lines that the command prints.
+// A block ```sh is commands, which a test runs page by page in an empty folder. "```sh exit=2" ends with that code.
+// "```sh needs=X" needs torch or no-gpu, without which the test leaves it out, or a model or exercises, of which the test
+// has some. A block ```text behind it has lines that the command prints.
 #pragma once
 
 #include <optional>

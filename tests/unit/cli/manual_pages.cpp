@@ -54,10 +54,6 @@ class Room {
     bool prepare(const std::string& needs) {
         namespace fs = std::filesystem;
         const fs::path source = FP8LAB_SOURCE;
-        if (needs == "torch") {
-            static const bool there = std::system("python3 -c 'import torch' >/dev/null 2>&1") == 0;
-            return there;
-        }
         if (needs == "no-gpu") return bash("fp8lab doctor | grep -q '^gpu  *no:'") == 0;
         const auto keep = fs::copy_options::recursive | fs::copy_options::skip_existing;
         if (needs == "exercises") fs::copy(source / "tests/compat/ba6ae7b/profile", scratch_ / "home", keep);
@@ -94,7 +90,7 @@ std::string last_command(const std::string& commands) {
 
 class Reader {
   public:
-    explicit Reader(const ManualPage& page) : page_(page) {}
+    Reader(const ManualPage& page, bool with_torch) : page_(page), with_torch_(with_torch) {}
 
     Outcome read() {
         for (const MarkdownBlock& block : parse_markdown(page_.text)) {
@@ -119,7 +115,7 @@ class Reader {
         command_ = last_command(commands);
         json_.reset();
         printed_.reset();
-        if (!room_.prepare(fence.needs)) {
+        if ((fence.needs == "torch" && !with_torch_) || !room_.prepare(fence.needs)) {
             out_.skipped.insert(fence.needs);
             return;
         }
@@ -186,6 +182,7 @@ class Reader {
     }
 
     const ManualPage& page_;
+    const bool with_torch_;
     Room room_;
     Outcome out_;
     std::string command_;                 // the last one
@@ -195,7 +192,7 @@ class Reader {
 
 }  // namespace
 
-Outcome run_page(const ManualPage& page) { return Reader(page).read(); }
+Outcome run_page(const ManualPage& page, bool with_torch) { return Reader(page, with_torch).read(); }
 
 std::vector<std::string> dead_links(const ManualPage& page, const std::vector<ManualPart>& parts) {
     static const Glossary glossary = load_glossary();

@@ -16,8 +16,8 @@ struct Outcome {
     int commands = 0, lines = 0, numbers = 0;
 };
 
-// Runs the page in an empty folder and compares what it quotes.
-Outcome run_page(const fp8lab::ManualPage& page);
+// Runs the page in an empty folder and compares what it quotes; what needs PyTorch only `with_torch`.
+Outcome run_page(const fp8lab::ManualPage& page, bool with_torch = false);
 
 // Links of the page that lead nowhere: neither a page of `parts`, nor a lab, nor a term.
 std::vector<std::string> dead_links(const fp8lab::ManualPage& page,
