@@ -349,8 +349,8 @@ TEST_CASE("every sheet is drawn whole in the smallest window, at every scale") {
             Desk desk{size, toured()};
             desk.gui.context.scale = scale;
             ui::load_fonts(desk.gui.context);
-            for (const char* what :
-                 {"palette", "keys", "glossary:delayed-scaling", "manual:why/delayed", "tour", "help:bits.map"}) {
+            for (const char* what : {"palette", "keys", "glossary:delayed-scaling", "manual:why/delayed",
+                                     "tour", "help:bits.map"}) {
                 CAPTURE(what);
                 CAPTURE(scale);
                 desk.shell.open_by_name(what);
