@@ -83,6 +83,7 @@ void examine(bool as_json, const Globals& globals) {
     report["profile"] = {{"config", folders.config.string()},
                          {"state", folders.state.string()},
                          {"data", folders.data.string()}};
+    report["assets"] = asset("text").parent_path().string();
     if (as_json) {
         print_json(report);
         return;
@@ -93,6 +94,7 @@ void examine(bool as_json, const Globals& globals) {
     }
     for (const auto& [part, folder] : report["profile"].items())
         fmt::print("{:<10}{}\n", part, printable(folder.get<std::string>()));
+    fmt::print("{:<10}{}\n", "assets", printable(report["assets"].get<std::string>()));
 }
 
 }  // namespace

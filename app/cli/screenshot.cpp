@@ -1,4 +1,5 @@
 // fp8lab screenshot: the real window, drawn hidden, as a PNG.
+#include "app/cli/manual/verb_pages.h"
 #include "app/cli/option_values.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
@@ -37,6 +38,7 @@ void shoot(Arguments arguments) {
     options.theme = parse_theme(arguments.theme);
     parse_size(arguments.size, options);
     options.tab = arguments.tab;
+    options.verbs = verbs_part;
     if (options.present && options.scene.empty()) throw usage_error("--present", "needs a --scene");
     Outputs files;
     if (!options.scene.empty()) files.reads(options.scene);
@@ -57,7 +59,7 @@ void add_screenshot(CLI::App& app, Globals& globals) {
     verb->add_flag("--present", options.present, "the scene as presentation shows it");
     verb->add_option("--set", options.assignments, "FIELD=VALUE of the lab; may be repeated");
     verb->add_option("--open", options.open,
-                     "palette, keys, glossary[:TERM], words, help:CONTROL or tour over it")
+                     "palette, keys, glossary[:TERM], manual[:PAGE], words, help:CONTROL or tour over it")
         ->group("");
     verb->add_option("--steps", options.steps, "steps of a training lab")
         ->check(whole("--steps", 0, 10'000'000));

@@ -29,15 +29,16 @@ void add_memory(CLI::App& app, Globals& globals);
 void add_plan(CLI::App& app, Globals& globals);
 void add_check(CLI::App& app, Globals& globals);
 void add_report(CLI::App& app, Globals& globals);
+void add_manual(CLI::App& app, Globals& globals);
 void add_screenshot(CLI::App& app, Globals& globals);
 void add_validate(CLI::App& app, Globals& globals);
 
 std::span<const AddVerb> verbs() {
     static constexpr std::array kVerbs = {
-        add_doctor,   add_list,    add_formats, add_codes,      add_code,     add_cast,  add_decode,
-        add_quantize, add_inspect, add_convert, add_verify,     add_simulate, add_watch, add_train,
-        add_generate, add_infer,   add_draft,   add_mismatch,   add_bench,    add_run,   add_memory,
-        add_plan,     add_check,   add_report,  add_screenshot, add_validate,
+        add_doctor,   add_list,    add_formats, add_codes,    add_code,       add_cast,     add_decode,
+        add_quantize, add_inspect, add_convert, add_verify,   add_simulate,   add_watch,    add_train,
+        add_generate, add_infer,   add_draft,   add_mismatch, add_bench,      add_run,      add_memory,
+        add_plan,     add_check,   add_report,  add_manual,   add_screenshot, add_validate,
     };
     return kVerbs;
 }

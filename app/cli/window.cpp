@@ -1,5 +1,6 @@
 #include "app/cli/window.h"
 
+#include "app/cli/manual/verb_pages.h"
 #include "app/cli/option_values.h"
 #include "core/base/error.h"
 #include "core/lesson/scene.h"
@@ -31,6 +32,7 @@ int open_window(const WindowArguments& arguments, const Globals& globals) {
     if (!arguments.scene.empty()) options.scene = read_scene(find_scene(arguments.scene));
     if (!arguments.deck.empty()) options.deck = read_deck(find_scene(arguments.deck));
     options.monitor = arguments.monitor;
+    options.verbs = verbs_part;
     options.probe_file = arguments.probe_file;
     options.profile = globals.profile;
     options.trace_startup = globals.trace_startup;

@@ -20,6 +20,7 @@ struct Do {
     static void home(Parts& p) { p.labs.open(""); }
     static void palette(Parts& p) { p.over.open(Sheet::palette); }
     static void glossary(Parts& p) { p.over.open(Sheet::glossary); }
+    static void manual(Parts& p) { p.over.open(Sheet::manual); }
     static void help(Parts& p) { p.over.toggle_help(); }
     static void keys(Parts& p) {  // a character repeats while its key is held: it opens and does not close
         if (p.over.sheet() != Sheet::keys) p.over.open(Sheet::keys);
@@ -27,7 +28,9 @@ struct Do {
     static void tour(Parts& p) { p.over.start_tour(); }
     static void words(Parts& p) { p.over.open(Sheet::words); }
     static void explore(Parts& p) { p.labs.show(Tab::explore); }
-    static void learn(Parts& p) { p.labs.show(Tab::learn); }
+    static void learn(Parts& p) {
+        p.labs.current() != nullptr ? p.labs.show(Tab::learn) : p.over.open(Sheet::manual);
+    }
     static void exercises(Parts& p) { p.labs.show(Tab::exercises); }
     static void fold(Parts& p) { p.labs.toggle_panel(); }
     static void reset(Parts& p) { p.past.reset(*p.labs.current()); }
@@ -71,6 +74,8 @@ constexpr Row kRows[] = {
      When::always, ctrl(Key::k), kNoKey, kOver},
     {"glossary", Group::find, "Glossary", "The terms of the field, some with figures.", "", Do::glossary,
      When::always, ctrl(Key::g), kNoKey, kOver},
+    {"manual", Group::find, "Manual", "Tutorials, answers to questions, why each recipe exists, every verb.",
+     "shell.manual", Do::manual, When::always, plain(Key::f7), kNoKey, kOver},
     {"help", Group::find, "What is this?", "Then click a control to read what it is and why it matters.", "",
      Do::help, When::always, plain(Key::f1), kNoKey, kOver},
     {"keys", Group::find, "Keys and mouse", "Every key and every command.", "shell.keys", Do::keys,
@@ -82,8 +87,8 @@ constexpr Row kRows[] = {
      plain(Key::f6), kNoKey, kOver},
     {"explore", Group::panel, "Explore", "The controls of the lab.", "panel.Explore", Do::explore,
      When::on_lab, plain(Key::f2), kNoKey, 0},
-    {"learn", Group::panel, "Learn", "The lesson, and claims of tutorials about it.", "panel.Learn",
-     Do::learn, When::on_lab, plain(Key::f3), kNoKey, 0},
+    {"learn", Group::panel, "Learn", "The lesson, and claims of tutorials about it; on home the manual.",
+     "panel.Learn", Do::learn, When::always, plain(Key::f3), kNoKey, 0},
     {"exercises", Group::panel, "Exercises",
      "Predict first, then experiment. What passes is kept as evidence.", "panel.Exercises", Do::exercises,
      When::on_lab, plain(Key::f4), kNoKey, 0},

@@ -40,6 +40,7 @@ class HomeScreen {
 
   private:
     float draw_continue(Rect stage);
+    float draw_manual(float left, float end);
     float draw_card(Labs::Entry& entry, Rect card);
     void draw_keys(Rect area);
     std::string keys_of(std::string_view command) const;

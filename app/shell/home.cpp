@@ -67,6 +67,17 @@ float HomeScreen::draw_continue(Rect stage) {
     return begin - context_.px(kHomeGap);
 }
 
+// Left of that; where there is no room, its key is left. Returns as draw_continue() does.
+float HomeScreen::draw_manual(float left, float end) {
+    constexpr float kWidth = 132, kLeastText = 240;
+    const float begin = end - context_.px(kWidth);
+    if (begin - left < context_.px(kLeastText)) return end;
+    ImGui::SetCursorScreenPos({begin, ImGui::GetWindowPos().y - ImGui::GetScrollY() + context_.px(32)});
+    if (ui::button(context_, "shell.manual", "Manual", {.key = keys_of("manual"), .width = kWidth}))
+        parts_.over.open(Sheet::manual);
+    return begin - context_.px(kHomeGap);
+}
+
 // The card and, under it, the lab's question. Returns the lower end of both.
 float HomeScreen::draw_card(Labs::Entry& entry, Rect card) {
     const LabInfo& info = entry.info();
@@ -147,7 +158,8 @@ void HomeScreen::draw(const WindowLayout& layout) {
     const Rect scrolled{origin.x, origin.y, origin.x + stage.width(), origin.y + stage.height()};
     const float left = origin.x + px(kMargin);
     ui::text_mid(context_, {left, origin.y + px(40)}, "Labs", {Role::text}, {Face::sans_bold, 24});
-    const float room = stage.width() - 2 * px(kMargin), beside = draw_continue(scrolled) - left;
+    const float room = stage.width() - 2 * px(kMargin),
+                beside = draw_manual(left, draw_continue(scrolled)) - left;
     float y = origin.y + px(70);
     for (const auto line : ui::wrap_lines(context_,
                                           "Find out by experiment how 8-bit floats work, and when training "

@@ -68,6 +68,17 @@ void Over::open(Sheet sheet) {
     if (sheet == Sheet::words) words_sheet_.read(*labs_.lab());
     if (sheet == Sheet::scene) scene_sheet_.open(*labs_.lab(), common_.folders.data / "scenes");
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
+    if (sheet == Sheet::manual) show_page({});
+}
+
+void Over::show_page(std::string_view id) {
+    try {
+        manual_sheet_.open(id);
+        if (sheet_ != Sheet::manual) open(Sheet::manual);
+    } catch (const Error& error) {
+        sheet_ = Sheet::none;
+        common_.toasts.say("No manual", error.what());
+    }
 }
 
 void Over::show_term(std::string_view id) {
@@ -104,11 +115,13 @@ void Over::open_by_name(std::string_view name) {
     if (what == "palette") return open(Sheet::palette);
     if (what == "keys") return open(Sheet::keys);
     if (what == "glossary") return show_term(which);
+    if (what == "manual") return show_page(which);
     if (what == "help") return explain(which);
     if (what == "tour") return start_tour();
     if (what == "words" && labs_.lab() != nullptr) return open(Sheet::words);
-    throw usage_error("--open", "'" + std::string(name) +
-                                    "' is not palette, keys, glossary, help, tour or, in a lab, words");
+    throw usage_error(
+        "--open",
+        "'" + std::string(name) + "' is not palette, keys, glossary, manual, help, tour or, in a lab, words");
 }
 
 std::vector<Find> Over::finds() {
@@ -134,11 +147,22 @@ std::vector<Find> Over::finds() {
     }
     for (const auto& offer : offers_)
         for (Find& find : offer()) all.push_back(std::move(find));
+    add_pages(all);
     add_exercises(all);
     for (const Term& term : glossary().terms())
         all.push_back({{.kind = "Term", .title = term.term, .detail = term.also, .also = term.also},
                        [this, id = term.id] { show_term(id); }});
     return all;
+}
+
+void Over::add_pages(std::vector<Find>& finds) {
+    try {
+        for (const ManualPart& part : manual_sheet_.parts())
+            for (const ManualPage& page : part.pages)
+                finds.push_back({{.kind = "Manual", .title = page.title, .detail = part.title},
+                                 [this, id = page.id] { show_page(id); }});
+    } catch (const Error&) {  // said where it is opened
+    }
 }
 
 void Over::add_exercises(std::vector<Find>& finds) {
@@ -194,9 +218,17 @@ void Over::draw_sheet() {
     if (sheet_ == Sheet::scene) done(scene_sheet_.draw(context_, *entry->lab));
     if (sheet_ == Sheet::words) done(words_sheet_.draw(context_, *entry->lab));
     if (sheet_ == Sheet::glossary) stays = glossary_sheet_.draw(context_, glossary(), go_to);
+    if (sheet_ == Sheet::manual) stays = draw_manual(go_to);  // a term opens the glossary, in the next frame
     if (!stays) open(Sheet::none);
     if (!go_to.empty()) labs_.open(go_to);
     if (!command.empty()) std::ranges::find(commands_, command, &ShellCommand::id)->run();
+}
+
+bool Over::draw_manual(std::string& go_to) {
+    const ManualSheet::Done done = manual_sheet_.draw(context_);
+    go_to = done.lab;
+    if (!done.term.empty()) show_term(done.term);
+    return !done.closed && done.lab.empty();
 }
 
 void Over::draw_help() {

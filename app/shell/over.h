@@ -12,13 +12,14 @@
 #include "app/shell/sheets/commands.h"
 #include "app/shell/sheets/glossary_sheet.h"
 #include "app/shell/sheets/help_mode.h"
+#include "app/shell/sheets/manual_sheet.h"
 #include "app/shell/sheets/scene_sheet.h"
 #include "app/shell/sheets/tour.h"
 #include "app/shell/sheets/words_sheet.h"
 
 namespace fp8lab {
 
-enum class Sheet { none, palette, keys, glossary, scene, words };  // one at a time
+enum class Sheet { none, palette, keys, glossary, manual, scene, words };  // one at a time
 
 class Over {
   public:
@@ -28,10 +29,13 @@ class Over {
     void open(Sheet sheet);  // none: closes what is open
     Sheet sheet() const { return sheet_; }
     void show_term(std::string_view id);  // in the glossary
+    void show_page(std::string_view id);  // of the manual
+    // Pages of the manual that the shell does not know of.
+    void add_to_manual(std::function<ManualPart()> part) { manual_sheet_.add(std::move(part)); }
     void start_tour();
     void explain(std::string_view control = {});  // F1 on it
     void toggle_help();
-    // "palette", "keys", "glossary", "glossary:amax", "help:history", "tour", "words". Throws usage_error.
+    // "palette", "keys", "glossary", "glossary:amax", "manual", "manual:how-to/memory", "help:history", "tour", "words". Throws usage_error.
     void open_by_name(std::string_view name);
     // More rows for the palette: scenes, say. Asked each time it opens.
     void offer(std::function<std::vector<Find>()> more) { offers_.push_back(std::move(more)); }
@@ -40,7 +44,9 @@ class Over {
 
     bool covers() const { return sheet_ != Sheet::none || help_.on(); }  // a sheet, or help
     bool takes_keys() const { return export_.is_open(); }
-    bool types() const { return sheet_ == Sheet::palette || sheet_ == Sheet::glossary; }
+    bool types() const {
+        return sheet_ == Sheet::palette || sheet_ == Sheet::glossary || sheet_ == Sheet::manual;
+    }
     bool needs_probes() const { return help_.on() || tour_.on(); }
 
     // At the beginning of a frame; `covered`: something else lies over the window. Returns whether anything does.
@@ -51,8 +57,10 @@ class Over {
   private:
     std::vector<Find> finds();
     void add_exercises(std::vector<Find>& finds);
+    void add_pages(std::vector<Find>& finds);
     void draw_palette();
     void draw_sheet();
+    bool draw_manual(std::string& go_to);
     void draw_help();
     void draw_tour();
     Tour::Seen seen();
@@ -70,6 +78,7 @@ class Over {
     std::vector<Find> finds_;
     Finder palette_;
     GlossarySheet glossary_sheet_;
+    ManualSheet manual_sheet_;
     WordsSheet words_sheet_;
     SceneSheet scene_sheet_;
     ExportPanel export_;

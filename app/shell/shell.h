@@ -31,6 +31,7 @@ class Shell {
     double rest(double now_s) { return parts_.keeping.rest(now_s); }
     std::string close() { return parts_.keeping.close(); }
     void open(Sheet sheet) { parts_.over.open(sheet); }
+    void add_to_manual(std::function<ManualPart()> part) { parts_.over.add_to_manual(std::move(part)); }
     void start_tour() { parts_.over.start_tour(); }
     void explain(std::string_view control) { parts_.over.explain(control); }
     void open_by_name(std::string_view name) { parts_.over.open_by_name(name); }

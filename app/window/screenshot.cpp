@@ -70,6 +70,7 @@ void take_screenshot(const ScreenshotOptions& options) {
     if (!folders.notice.empty()) tell("fp8lab: profile: " + folders.notice);
     folders.access = Access::read_only;  // a picture changes nothing
     Shell shell{context, settings, detect_machine(), folders};
+    if (options.verbs) shell.add_to_manual(options.verbs);
     prepare(shell, options);
     if (Lab* lab = shell.lab()) wait_for(*lab);
     GlWindow window{{options.width, options.height}, false};

@@ -1,11 +1,13 @@
 // The window as a picture: drawn hidden, by the same Shell, and read back.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/figure/palette.h"
+#include "core/lesson/manual/manual.h"
 
 namespace fp8lab {
 
@@ -13,7 +15,8 @@ struct ScreenshotOptions {
     std::string lab;                       // id; empty: home
     std::string tab;                       // "explore", "learn", "exercises"; empty: as the window would open
     std::vector<std::string> assignments;  // --set name=value
-    std::string open;      // what lies over it: "palette", "keys", "glossary[:TERM]", "tour", "help:CONTROL"
+    std::string
+        open;  // what lies over it: "palette", "keys", "glossary[:TERM]", "manual[:PAGE]", "tour", "help:CONTROL"
     int steps = 0;         // of a live lab
     std::string scene;     // file or shipped name; instead of lab
     bool present = false;  // the scene as presentation shows it
@@ -21,8 +24,9 @@ struct ScreenshotOptions {
     Theme theme = Theme::dark;
     int width = 1440, height = 900;  // physical px
     float scale = 1;
-    int frames = 4;      // drawn before the picture is taken; >= 3, since ImGui settles in two
-    std::string output;  // PNG; "-" is stdout
+    int frames = 4;                     // drawn before the picture is taken; >= 3, since ImGui settles in two
+    std::function<ManualPart()> verbs;  // of the manual; empty: it has none
+    std::string output;                 // PNG; "-" is stdout
 };
 
 // Throws usage_error for unknown fields and values, Error{failed} without a display or when the file cannot

@@ -90,6 +90,7 @@ WindowLoop::WindowLoop(const WindowOptions& options)
     }
     if (!loaded.problem.empty()) shell_->warn("Settings", loaded.problem);
     if (!not_moved.empty()) shell_->warn("Exercises of an earlier version", not_moved);
+    if (options.verbs) shell_->add_to_manual(options.verbs);
     shell_->open(options.lab);
     if (options.scene) shell_->open(*options.scene);
     if (options.deck) shell_->present(*options.deck);

@@ -249,7 +249,7 @@ std::span<const ViewKey> ClinicView::keys() const {
     static constexpr std::array kKeys = {
         ViewKey{"0 to 9", "the diagnosis of that number", ui::Key::digit_0, ui::Key::digit_0 + 9},
         ViewKey{"Left, Right", "another case", ui::Key::right, ui::Key::left},
-        ViewKey{"R", "names the disease; the case no longer counts", ui::Key::r, ui::Key::r}};
+        ViewKey{"R", "gives up, names the disease", ui::Key::r, ui::Key::r}};
     return kKeys;
 }
 

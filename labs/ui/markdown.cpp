@@ -1,163 +1,22 @@
 #include "labs/ui/markdown.h"
 
-#include <md4c.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/lesson/manual/manual.h"
+#include "core/lesson/manual/markdown.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
 namespace {
 
-enum class Kind { heading, paragraph, item, code, rule, row, picture };
-
-struct Run {
-    std::string text;
-    bool bold = false, code = false;
-    std::string link = {};  // a glossary term's id; empty: none
-};
-using Inline = std::vector<Run>;
-
-struct Block {
-    Kind kind = Kind::paragraph;
-    int level = 0;                   // heading: 1-6; item: depth
-    std::string bullet = {};         // item: its number; empty: a dot
-    std::vector<Inline> cells = {};  // row: one a column; else one
-    bool header = false;             // row
-    std::string picture = {};        // picture: its id; the cell holds its words
-};
-
-// md4c calls back for the start and end of blocks and spans, and for text. What is collected is a flat list
-// of blocks.
-class Collector {
-  public:
-    std::vector<Block> blocks;
-
-    void enter(MD_BLOCKTYPE type, void* detail) {
-        switch (type) {
-            case MD_BLOCK_H:
-                begin({Kind::heading, static_cast<int>(static_cast<MD_BLOCK_H_DETAIL*>(detail)->level)});
-                break;
-            case MD_BLOCK_P:
-                if (!in_item()) begin({Kind::paragraph});
-                break;
-            case MD_BLOCK_UL:
-                lists_.push_back(0);
-                break;
-            case MD_BLOCK_OL:
-                lists_.push_back(static_cast<int>(static_cast<MD_BLOCK_OL_DETAIL*>(detail)->start));
-                break;
-            case MD_BLOCK_LI:
-                begin_item();
-                break;
-            case MD_BLOCK_CODE:
-                begin({Kind::code});
-                break;
-            case MD_BLOCK_HR:
-                blocks.push_back({Kind::rule});
-                break;
-            case MD_BLOCK_TR:
-                blocks.push_back({Kind::row});
-                break;
-            case MD_BLOCK_TH:
-                blocks.back().header = true;
-                blocks.back().cells.emplace_back();
-                break;
-            case MD_BLOCK_TD:
-                blocks.back().cells.emplace_back();
-                break;
-            default:
-                break;
-        }
-    }
-    void leave(MD_BLOCKTYPE type) {
-        if (type == MD_BLOCK_UL || type == MD_BLOCK_OL) lists_.pop_back();
-        if (type == MD_BLOCK_LI) items_ -= 1;
-    }
-    void enter(MD_SPANTYPE type, void* detail) {
-        if (type == MD_SPAN_A) {
-            const MD_ATTRIBUTE& term = static_cast<MD_SPAN_A_DETAIL*>(detail)->href;
-            link_.assign(term.text, term.size);
-        }
-        if (type == MD_SPAN_IMG && !blocks.empty() && blocks.back().kind == Kind::paragraph &&
-            blocks.back().cells.front().empty()) {
-            const MD_ATTRIBUTE& id = static_cast<MD_SPAN_IMG_DETAIL*>(detail)->src;
-            blocks.back().kind = Kind::picture;
-            blocks.back().picture.assign(id.text, id.size);
-        }
-        span(type, 1);
-    }
-    void leave(MD_SPANTYPE type) {
-        if (type == MD_SPAN_A) link_.clear();
-        span(type, -1);
-    }
-    void span(MD_SPANTYPE type, int change) {
-        if (type == MD_SPAN_STRONG || type == MD_SPAN_EM) bold_ += change;
-        if (type == MD_SPAN_CODE) code_ += change;
-    }
-    void text(MD_TEXTTYPE type, std::string_view words) {
-        if (blocks.empty() || blocks.back().cells.empty()) return;
-        const bool line_end = type == MD_TEXT_SOFTBR || type == MD_TEXT_BR;
-        const bool keep_lines = blocks.back().kind == Kind::code;
-        Inline& cell = blocks.back().cells.back();
-        std::string more = line_end && !keep_lines ? " " : std::string(words);
-        if (!link_.empty() && !cell.empty() && cell.back().link == link_)
-            cell.back().text += more;  // the words of a link stay one run
-        else
-            cell.push_back({std::move(more), bold_ > 0, code_ > 0, link_});
-    }
-
-  private:
-    bool in_item() const { return items_ > 0 && !blocks.empty() && blocks.back().kind == Kind::item; }
-    void begin(Block block) {
-        block.cells.emplace_back();
-        blocks.push_back(std::move(block));
-    }
-    void begin_item() {
-        items_ += 1;
-        int& number = lists_.back();
-        begin({Kind::item, static_cast<int>(lists_.size()),
-               number > 0 ? std::to_string(number) : std::string{}});
-        if (number > 0) number += 1;
-    }
-
-    std::vector<int> lists_;  // the next number of each open list; 0: bullets
-    int items_ = 0, bold_ = 0, code_ = 0;
-    std::string link_;
-};
-
-std::vector<Block> parse(std::string_view text) {
-    Collector collector;
-    MD_PARSER parser = {};
-    parser.flags = MD_FLAG_TABLES | MD_FLAG_NOHTML;
-    parser.enter_block = [](MD_BLOCKTYPE type, void* detail, void* user) {
-        static_cast<Collector*>(user)->enter(type, detail);
-        return 0;
-    };
-    parser.leave_block = [](MD_BLOCKTYPE type, void*, void* user) {
-        static_cast<Collector*>(user)->leave(type);
-        return 0;
-    };
-    parser.enter_span = [](MD_SPANTYPE type, void* detail, void* user) {
-        static_cast<Collector*>(user)->enter(type, detail);
-        return 0;
-    };
-    parser.leave_span = [](MD_SPANTYPE type, void*, void* user) {
-        static_cast<Collector*>(user)->leave(type);
-        return 0;
-    };
-    parser.text = [](MD_TEXTTYPE type, const MD_CHAR* words, MD_SIZE size, void* user) {
-        static_cast<Collector*>(user)->text(type, {words, size});
-        return 0;
-    };
-    md_parse(text.data(), static_cast<MD_SIZE>(text.size()), &parser, &collector);
-    return std::move(collector.blocks);
-}
+using Block = MarkdownBlock;
+using Run = MarkdownRun;
+using Inline = MarkdownCell;
 
 Font font_of(const Run& run, bool bold) {
     if (run.code) return {run.bold || bold ? Face::mono_bold : Face::mono, 13};
@@ -165,7 +24,7 @@ Font font_of(const Run& run, bool bold) {
 }
 
 struct Links {
-    int drawn = 0;
+    int drawn = 0, commands = 0;
     std::string pressed = {};  // the term; empty: none
 };
 
@@ -183,9 +42,11 @@ void draw_link(Context& context, const Run& run, Rect area, Role role, Font font
     fill_rect(context, {middle, y, area.x1, y + hairline(context)}, ink);
 }
 
+bool is_link(const Run& run) { return !run.link.empty() && !is_plain_link(run.link); }
+
 // The first word of what is left of a run; a link is one word.
 std::string_view first_word(const Run& run, std::string_view rest) {
-    return run.link.empty() ? rest.substr(0, word_end(rest)) : rest;
+    return !is_link(run) ? rest.substr(0, word_end(rest)) : rest;
 }
 
 // The width of what stands at the end of run `i` without a space between them: a comma after a link.
@@ -216,7 +77,7 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
                 rest.remove_prefix(1);
                 continue;
             }
-            const bool link = !run.link.empty();
+            const bool link = is_link(run);
             const auto word = first_word(run, rest);
             const float space = space_before && x > at.x ? text_width(context, " ", {Face::sans, 15}) : 0;
             const float word_width = text_width(context, word, font);
@@ -239,21 +100,59 @@ float flow(Context& context, const Inline& runs, Point at, float width, float pi
     return y + pitch - at.y;
 }
 
-void draw_code(Context& context, const Inline& runs) {
-    std::string all;
-    for (const Run& run : runs) all += run.text;
+// A press copies the commands, which a word at the right says.
+void copy_code(Context& context, const std::string& name, Rect area, const std::string& commands) {
+    constexpr float kSaysCopied_s = 1.2F;
+    constexpr Font kFont{Face::sans, 13};
+    const Press hit = press(context, name, area, 4);
+    probe(context, name, area, {}, commands);
+    ImGuiStorage& storage = *ImGui::GetStateStorage();
+    const ImGuiID until = ImGui::GetID((name + ".until").c_str());
+    const auto now = static_cast<float>(ImGui::GetTime());
+    if (hit.clicked) {
+        ImGui::SetClipboardText(commands.c_str());
+        storage.SetFloat(until, now + kSaysCopied_s);
+    }
+    const bool copied = now < storage.GetFloat(until);
+    context.wants_redraw |= copied;  // until the word goes
+    if (!copied && !hit.hovered && !hit.focused) return;
+    const std::string_view word = copied ? "copied" : "Copy";
+    const float x = area.x1 - context.px(12), y = area.y0 + context.px(18);
+    fill_rect(context,
+              {x - text_width(context, word, kFont) - context.px(8), area.y0 + context.px(4),
+               area.x1 - context.px(4), area.y0 + context.px(32)},
+              {Role::field});
+    text_mid(context, {x, y}, word, {Role::muted}, kFont, Anchor::right);
+}
+
+// Lines that are too long go on below, two letters further in.
+void draw_code(Context& context, const Block& code, Links& links) {
+    std::string all = words_of(code.cells.front());
     while (!all.empty() && all.back() == '\n') all.pop_back();
-    const auto lines = 1 + static_cast<float>(std::count(all.begin(), all.end(), '\n'));
-    Rect area = next_area(context, lines * 20 + 16);
+    constexpr Font kFont{Face::mono, 13};
+    const float width = next_area(context, 1).width() - context.px(24);
+    const float further = text_width(context, "  ", kFont);
+    std::vector<std::pair<float, std::string_view>> lines;
+    for (std::string_view rest = all;;) {
+        const std::string_view line = rest.substr(0, rest.find('\n'));
+        if (text_width(context, line, kFont) <= width) {
+            lines.emplace_back(0.0F, line);
+        } else {
+            for (const auto part : wrap_lines(context, line, kFont, width - further))
+                lines.emplace_back(part.data() == line.data() ? 0.0F : further, part);
+        }
+        if (line.size() == rest.size()) break;
+        rest.remove_prefix(line.size() + 1);
+    }
+    Rect area = next_area(context, static_cast<float>(lines.size()) * 20 + 16);
     fill_rect(context, area, {Role::field}, 4);
     float y = area.y0 + context.px(18);
-    for (std::string_view rest = all;;) {
-        const auto end = std::min(rest.find('\n'), rest.size());
-        text_mid(context, {area.x0 + context.px(12), y}, rest.substr(0, end), {Role::text}, {Face::mono, 13});
-        if (end == rest.size()) break;
-        rest.remove_prefix(end + 1);
+    for (const auto& [indent, line] : lines) {
+        text_mid(context, {area.x0 + context.px(12) + indent, y}, line, {Role::text}, kFont);
         y += context.px(20);
     }
+    if (code.info.starts_with("sh"))
+        copy_code(context, "commands." + std::to_string(links.commands++), area, all);
     advance(area);
 }
 
@@ -276,41 +175,41 @@ void draw_row(Context& context, const Block& row, Links& links) {
 }
 
 void draw(Context& context, const Block& block, const DrawPicture& picture, Links& links) {
-    if (block.kind == Kind::picture && picture) return picture(block.picture);
+    if (block.kind == BlockKind::picture && picture) return picture(block.picture);
     Rect area = next_area(context, 22);
     const float pitch = area.height();
     float indent = 0;
     switch (block.kind) {
-        case Kind::rule:
+        case BlockKind::rule:
             divider(context);
             return;
-        case Kind::code:
-            draw_code(context, block.cells.front());
+        case BlockKind::code:
+            draw_code(context, block, links);
             return;
-        case Kind::row:
+        case BlockKind::row:
             draw_row(context, block, links);
             return;
-        case Kind::heading:
+        case BlockKind::heading:
             area.y0 += context.px(8);
             break;
-        case Kind::item:
+        case BlockKind::item:
             indent = context.px(20 * static_cast<float>(block.level));
             break;
-        case Kind::paragraph:
-        case Kind::picture:  // its words
+        case BlockKind::paragraph:
+        case BlockKind::picture:  // its words
             break;
     }
-    if (block.kind == Kind::item && block.bullet.empty()) {
+    if (block.kind == BlockKind::item && block.bullet.empty()) {
         ImGui::GetWindowDrawList()->AddCircleFilled({area.x0 + indent - context.px(11), area.y0 + pitch / 2},
                                                     context.px(2.5F), context.color(Role::muted));
-    } else if (block.kind == Kind::item) {
+    } else if (block.kind == BlockKind::item) {
         text_mid(context, {area.x0 + indent - context.px(8), area.y0 + pitch / 2}, block.bullet,
                  {Role::muted}, {Face::mono, 13}, Anchor::right);
     }
-    const bool heading = block.kind == Kind::heading;
+    const bool heading = block.kind == BlockKind::heading;
     area.y1 = area.y0 + flow(context, block.cells.front(), {area.x0 + indent, area.y0}, area.width() - indent,
                              pitch, Role::text, heading, links);
-    if (!heading && block.kind != Kind::item) area.y1 += context.px(4);
+    if (!heading && block.kind != BlockKind::item) area.y1 += context.px(4);
     advance(area);
 }
 
@@ -318,7 +217,7 @@ void draw(Context& context, const Block& block, const DrawPicture& picture, Link
 
 std::string markdown(Context& context, std::string_view text, const DrawPicture& picture) {
     Links links;
-    for (const Block& block : parse(text)) draw(context, block, picture, links);
+    for (const Block& block : parse_markdown(text)) draw(context, block, picture, links);
     return links.pressed;
 }
 

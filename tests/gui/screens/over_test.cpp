@@ -33,7 +33,7 @@ struct Desk : test::ShellDesk {
 };
 
 bool any_over(const Desk& desk) {
-    for (const char* probe : {"palette", "keys", "glossary", "help", "tour"})
+    for (const char* probe : {"palette", "keys", "glossary", "manual", "help", "tour"})
         if (desk.shows(probe)) return true;
     return false;
 }
@@ -349,15 +349,15 @@ TEST_CASE("every sheet is drawn whole in the smallest window, at every scale") {
             Desk desk{size, toured()};
             desk.gui.context.scale = scale;
             ui::load_fonts(desk.gui.context);
-            for (const char* what :
-                 {"palette", "keys", "glossary:delayed-scaling", "tour", "help:bits.map"}) {
+            for (const char* what : {"palette", "keys", "glossary:delayed-scaling", "manual:why/delayed",
+                                     "tour", "help:bits.map"}) {
                 CAPTURE(what);
                 CAPTURE(scale);
                 desk.shell.open_by_name(what);
                 desk.frame();
                 desk.frame();
                 CHECK(test::draw_data_fault() == "");
-                for (const char* probe : {"palette", "keys", "glossary", "help.card", "tour"}) {
+                for (const char* probe : {"palette", "keys", "glossary", "manual", "help.card", "tour"}) {
                     if (!desk.shows(probe)) continue;
                     const Rect box = desk.gui.rect(probe);
                     CHECK(box.x0 >= 0);

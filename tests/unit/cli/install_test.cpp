@@ -22,6 +22,7 @@ void install_at(const Scratch& scratch, const std::string& prefix) {
 void check_program(const fs::path& root) {
     const std::string program = (root / "bin/fp8lab").string();
 
+    CHECK(fp8lab("manual how-to/memory", "", program).out == fp8lab("manual how-to/memory").out);
     // A lesson's series, found in the tree and not in the sources.
     CHECK(fs::exists(root / "share/fp8lab/series/notebook_ramp.txt"));
     const Finished run = fp8lab("run L5 --set scenario=ramp", "", program);
@@ -38,6 +39,7 @@ void check_program(const fs::path& root) {
 
     const Finished doctor = fp8lab("doctor", "", program);
     CHECK(doctor.code == 0);
+    CHECK(doctor.out.find("assets    ") != std::string::npos);
     const bool has_window = doctor.out.find("FP8LAB_GUI=OFF") == std::string::npos;
     CHECK(fs::exists(root / "share/applications/fp8lab.desktop") == has_window);
     CHECK(fs::exists(root / "share/icons/hicolor/scalable/apps/fp8lab.svg") == has_window);

@@ -74,6 +74,7 @@ constexpr VerbCalls kCalls[] = {
     {"check", "check SCRATCH/home/exercises/L1.1.json --csv SCRATCH/out",
      "check SCRATCH/home/exercises/L1.1.json", waits_for_reader},
     {"report", "report -o - --bundle SCRATCH/out", "report -o -", waits_for_reader},
+    {"manual", "manual -o SCRATCH/out", "manual -o -", waits_for_reader},
     // There is no display: of the quick call only its failure is run here.
     {"screenshot", "screenshot -o SCRATCH/out", "screenshot -o SCRATCH/out", waits_for_display},
     {"validate", "validate --backend cpu", "validate --backend cpu --full", works,

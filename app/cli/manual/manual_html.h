@@ -1,0 +1,14 @@
+// The manual as one HTML file: no script, nothing from elsewhere, light or dark as the reader's system is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/lesson/manual/manual.h"
+
+namespace fp8lab::cli {
+
+// Pages have the id "how-to-inspect", places that of their link. A number of a run says in its title which command printed it.
+std::string manual_html(const std::vector<ManualPart>& parts);
+
+}  // namespace fp8lab::cli
