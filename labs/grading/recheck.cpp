@@ -18,8 +18,9 @@
 namespace fp8lab {
 namespace {
 
-// Another machine's exp and log may differ in the last place, and a mean of many in the last few.
-constexpr double kSame = 1e-9;
+// Another machine's matrix products in FP32 add in another order: divergences of L11 differ by 4e-6 between OpenBLAS's kernels for
+// Haswell and Skylake-X.
+constexpr double kSame = 1e-4;
 // A retrained loss: another CPU's matrix products round differently, and 2,000 steps carry that along.
 constexpr double kSameLoss = 0.02;
 
