@@ -24,6 +24,17 @@ int multiprocessors() {
     return known;
 }
 
+int shared_memory() {
+    static const int known = [] {
+        int device = 0, count = 0;
+        check(cudaGetDevice(&device), "cudaGetDevice");
+        check(cudaDeviceGetAttribute(&count, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+              "cudaDeviceGetAttribute");
+        return count;
+    }();
+    return known;
+}
+
 bool launches_overlap() {
     static const bool known = [] {
         int device = 0, major = 0;

@@ -13,6 +13,7 @@
 namespace fp8lab::cuda {
 
 int multiprocessors();    // of the current GPU
+int shared_memory();      // bytes that a block of threads can ask for
 bool launches_overlap();  // the GPU has programmatic dependent launch: compute capability 9.0 and above
 
 // Throws Error{backend, what, "..."} unless `status` is success.

@@ -3,6 +3,7 @@
 // microsecond a kernel, which is what short steps are made of.
 #pragma once
 
+#include <cstddef>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -23,8 +24,9 @@ __device__ inline void wait_for_the_kernel_before() {
 using LaunchAttributes = std::vector<cudaLaunchAttribute>;
 
 template <class... Parameters, class... Arguments>
-void launch_with(const char* name, LaunchAttributes attributes, void (*kernel)(Parameters...), dim3 grid,
-                 unsigned block, cudaStream_t stream, Arguments&&... arguments) {
+void launch_with_memory(const char* name, LaunchAttributes attributes, void (*kernel)(Parameters...),
+                        dim3 grid, unsigned block, [[maybe_unused]] std::size_t shared_bytes,
+                        cudaStream_t stream, Arguments&&... arguments) {
 #ifdef FP8LAB_SIMULATOR
     std::tuple<Parameters...> values(static_cast<Parameters>(std::forward<Arguments>(arguments))...);
     simulator::launch({grid.x, grid.y, grid.z}, {block, 1, 1}, [=] { std::apply(kernel, values); });
@@ -32,12 +34,20 @@ void launch_with(const char* name, LaunchAttributes attributes, void (*kernel)(P
     cudaLaunchConfig_t config{};
     config.gridDim = grid;
     config.blockDim = dim3(block);
+    config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     config.attrs = attributes.data();
     config.numAttrs = static_cast<unsigned>(attributes.size());
     check(cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
           name);
 #endif
+}
+
+template <class... Parameters, class... Arguments>
+void launch_with(const char* name, LaunchAttributes attributes, void (*kernel)(Parameters...), dim3 grid,
+                 unsigned block, cudaStream_t stream, Arguments&&... arguments) {
+    launch_with_memory(name, std::move(attributes), kernel, grid, block, 0, stream,
+                       std::forward<Arguments>(arguments)...);
 }
 
 // The launch attribute of kernels that begin with wait_for_the_kernel_before().
@@ -82,6 +92,22 @@ void launch_together(const char* name, void (*kernel)(Parameters...), dim3 grid,
     attribute.id = cudaLaunchAttributeCooperative;
     attribute.val.cooperative = 1;
     launch_with(name, {attribute}, kernel, grid, block, stream, std::forward<Arguments>(arguments)...);
+}
+
+// The same with shared memory that the launch asks for, more than 48 KiB too.
+template <class... Parameters, class... Arguments>
+void launch_together_with_memory(const char* name, void (*kernel)(Parameters...), dim3 grid, unsigned block,
+                                 std::size_t shared_bytes, cudaStream_t stream, Arguments&&... arguments) {
+#ifndef FP8LAB_SIMULATOR
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)),
+          name);
+#endif
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    launch_with_memory(name, {attribute}, kernel, grid, block, shared_bytes, stream,
+                       std::forward<Arguments>(arguments)...);
 }
 
 // For a kernel of launch_together(): after it all blocks see everything that any of them wrote before it.

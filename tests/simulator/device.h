@@ -74,6 +74,8 @@ inline unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) {
 }
 
 #define __noinline__
+#undef __grid_constant__
+#define __grid_constant__
 
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 

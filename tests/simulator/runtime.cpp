@@ -51,7 +51,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-    *value = which == cudaDevAttrComputeCapabilityMajor ? 9 : which == cudaDevAttrMultiProcessorCount ? 1 : 0;
+    *value = which == cudaDevAttrComputeCapabilityMajor         ? 9
+             : which == cudaDevAttrMultiProcessorCount          ? 1
+             : which == cudaDevAttrMaxSharedMemoryPerBlockOptin ? 227 << 10
+                                                                : 0;
     return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* id, int, int) {

@@ -1,0 +1,386 @@
+// Attention of one position to all of the cache, by the tensor cores. Blocks of threads take units: one sequence, one head of K
+// and V, up to 4 heads of Q that read it, and a range of positions. The last block of threads that finishes a range of a head adds
+// up what all ranges of it gave, in their order.
+//
+// Columns of the products: 4 heads of Q, and the same once more with what rounding to 16 bits left of Q or of the probabilities,
+// so that sums are as of numbers with 16 bits of mantissa or more.
+#pragma once
+
+#include "kernels/infer/inputs.cuh"
+
+namespace fp8lab::cuda {
+
+constexpr int kUnitHeads = 4, kUnitColumns = 2 * kUnitHeads, kStepPositions = 16;
+
+// ---- eight numbers of the cache side by side, as words of BF16 or, from E4M3, of FP16
+template <class T>
+struct CachePiece {
+    uint4 words;
+    static constexpr Multiplied kOf = Multiplied::bf16;
+    __device__ static CachePiece of(const T* p) { return {__ldcg(reinterpret_cast<const uint4*>(p))}; }
+    __device__ void unpack(std::uint32_t (&w)[4]) const {
+        w[0] = words.x, w[1] = words.y, w[2] = words.z, w[3] = words.w;
+    }
+    __device__ static T cast(float v, float) { return __float2bfloat16_rn(v); }
+    __device__ static std::uint32_t pair(float a, float b) { return bf16_pair(a, b); }
+    __device__ static float rest(float v) { return v - __bfloat162float(__float2bfloat16_rn(v)); }
+};
+template <>
+struct CachePiece<std::uint8_t> {
+    uint2 words;
+    static constexpr Multiplied kOf = Multiplied::f16;
+    __device__ static CachePiece of(const std::uint8_t* p) {
+        return {__ldcg(reinterpret_cast<const uint2*>(p))};
+    }
+    __device__ void unpack(std::uint32_t (&w)[4]) const {
+        widen(words.x, w[0], w[1]);
+        widen(words.y, w[2], w[3]);
+    }
+    __device__ static std::uint8_t cast(float v, float scale) {
+        return static_cast<std::uint8_t>(fp8_quad<__NV_E4M3>(v * scale, 0, 0, 0));
+    }
+    __device__ static std::uint32_t pair(float a, float b) { return f16_pair(a, b); }
+    __device__ static float rest(float v) { return v - __half2float(__float2half_rn(v)); }
+};
+
+// How the work is shared: pairs of a sequence and some heads of Q that read one head of K, each in `splits` ranges.
+struct Units {
+    int groups, pairs, splits, per_split, length;
+    __device__ Units(const DecodeModel& m, int length) : length(length) {
+        groups = (m.heads / m.kv_heads + kUnitHeads - 1) / kUnitHeads;
+        pairs = m.batch * m.kv_heads * groups;
+        const int most =
+            max(1, min(static_cast<int>(gridDim.x) / pairs, (length + kStepPositions - 1) / kStepPositions));
+        per_split = (length + most - 1) / most;
+        splits = (length + per_split - 1) / per_split;
+    }
+    __device__ int count() const { return pairs * splits; }
+};
+struct Unit {
+    int pair, split, first, end, token, kv, head, heads;  // heads of Q: head, head + 1 ...
+    std::size_t cache_at;                                 // elements: of its head of K or V
+    __device__ Unit(const DecodeModel& m, const Units& units, int layer, int number) {
+        pair = number % units.pairs;
+        split = number / units.pairs;
+        first = split * units.per_split;
+        end = min(units.length, first + units.per_split);
+        const int of_kv = m.heads / m.kv_heads, group = pair % units.groups;
+        kv = pair / units.groups % m.kv_heads;
+        token = pair / units.groups / m.kv_heads;
+        head = kv * of_kv + group * kUnitHeads;
+        heads = min(kUnitHeads, of_kv - group * kUnitHeads);
+        cache_at = ((static_cast<std::size_t>(layer) * static_cast<std::size_t>(m.batch) +
+                     static_cast<std::size_t>(token)) *
+                        static_cast<std::size_t>(m.kv_heads) +
+                    static_cast<std::size_t>(kv)) *
+                   static_cast<std::size_t>(m.capacity) * static_cast<std::size_t>(m.head_size);
+    }
+};
+
+// Shared memory of attention, in place of x and the sums of products.
+struct AttentionShared {
+    float *angles, *probabilities,
+        *results;  // cos, sin; of each warp (16, 4); of each warp and head: sums, top, total
+    std::byte* q;  // (8, head_size) of 16 bits
+    int q_stride, width;
+    __device__ AttentionShared(std::byte* at, float* angles, int head_size) : angles(angles) {
+        q = at;
+        q_stride = head_size * 2 + 16;
+        probabilities = reinterpret_cast<float*>(at + kUnitColumns * q_stride);
+        results = probabilities + kDecodeWarps * kStepPositions * kUnitHeads;
+        width = head_size + 2;
+    }
+};
+constexpr int attention_shared_bytes(int head_size) {
+    return kUnitColumns * (head_size * 2 + 16) + kDecodeWarps * kStepPositions * kUnitHeads * 4 +
+           kDecodeWarps * kUnitHeads * (head_size + 2) * 4;
+}
+
+// Asks for what a block of threads reads of the cache in its first unit, where that is little, while the others are waited for.
+template <class T>
+__device__ inline void ask_for_cache(const DecodeModel& m, const Units& units, int layer) {
+    const int number = static_cast<int>(blockIdx.x);
+    if (number >= units.count()) return;
+    const Unit u(m, units, layer, number);
+    const std::size_t row = static_cast<std::size_t>(m.head_size) * sizeof(T),
+                      from = u.cache_at * sizeof(T) + static_cast<std::size_t>(u.first) * row,
+                      bytes = static_cast<std::size_t>(u.end - u.first) * row;
+    constexpr std::size_t kLine = 128, kLittle = 1 << 16;
+    if (bytes > kLittle) return;
+    for (std::size_t i = threadIdx.x * kLine; i < bytes; i += kDecodeThreads * kLine) {
+        prefetch(static_cast<const std::uint8_t*>(m.k) + from + i);
+        prefetch(static_cast<const std::uint8_t*>(m.v) + from + i);
+    }
+}
+
+// Element i of a head, rotated (RoPE over halves).
+__device__ inline float rotated(const float* head, int i, int half, const float* angles) {
+    const int low = i < half ? i : i - half;
+    const float mine = __ldcg(head + i),
+                other = __ldcg(head + (i < half ? i + half : low)) * angles[half + low];
+    return mine * angles[low] + (i < half ? -other : other);
+}
+
+// K and V of this position into the cache, and Q of the unit into shared memory.
+template <class T>
+__device__ inline void append_and_rotate(const DecodeModel& m, const Unit& u, int layer,
+                                         const AttentionShared& s) {
+    const int hd = m.head_size, half = hd / 2, at = static_cast<int>(threadIdx.x);
+    const float* const now =
+        m.qkv + static_cast<std::size_t>(u.token) * static_cast<std::size_t>((m.heads + 2 * m.kv_heads) * hd);
+    const int position = *m.length, scale_at = layer * m.kv_heads + u.kv;
+    if (position >= u.first && position < u.end && at < hd) {
+        const float *const k = now + (m.heads + u.kv) * hd, *const v = k + m.kv_heads * hd;
+        const std::size_t to = u.cache_at +
+                               static_cast<std::size_t>(position) * static_cast<std::size_t>(hd) +
+                               static_cast<std::size_t>(at);
+        static_cast<T*>(m.k)[to] =
+            CachePiece<T>::cast(rotated(k, at, half, s.angles), 1 / __ldg(m.k_scales + scale_at));
+        static_cast<T*>(m.v)[to] = CachePiece<T>::cast(__ldcg(v + at), 1 / __ldg(m.v_scales + scale_at));
+    }
+    for (int i = at * 2; i < kUnitHeads * hd; i += kDecodeThreads * 2) {
+        const int head = i / hd, j = i % hd;
+        float a = 0, b = 0;
+        if (head < u.heads) {
+            a = rotated(now + (u.head + head) * hd, j, half, s.angles);
+            b = rotated(now + (u.head + head) * hd, j + 1, half, s.angles);
+        }
+        *reinterpret_cast<std::uint32_t*>(s.q + head * s.q_stride + j * 2) = CachePiece<T>::pair(a, b);
+        *reinterpret_cast<std::uint32_t*>(s.q + (head + kUnitHeads) * s.q_stride + j * 2) =
+            CachePiece<T>::pair(CachePiece<T>::rest(a), CachePiece<T>::rest(b));
+    }
+    __syncthreads();
+}
+
+// A warp's softmax so far, of the two heads of this lane: 2 (lane % 2) and the next.
+template <int kChunks>
+struct Softmax {
+    float top[2] = {-INFINITY, -INFINITY}, total[2] = {};
+    float sums[kChunks][4][4] = {};  // of 64 dimensions, by 16: rows of V^T, columns of the products
+};
+
+// Scores of 16 positions from `at` on, as powers of 2: of rows lane / 4 and + 8.
+template <class T, int kBlocks>
+__device__ inline void scores_of(const T* k_head, int at, int end, int hd, const AttentionShared& s,
+                                 float factor, float (&c)[4]) {
+    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
+    CachePiece<T> low[kBlocks], high[kBlocks];
+    const bool real = at + row < end, real_high = at + row + 8 < end;
+    const T* const from =
+        k_head + static_cast<std::size_t>(at + row) * static_cast<std::size_t>(hd) + quarter * 8;
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+        const bool in = j * 32 + quarter * 8 < hd;
+        low[j] = real && in ? CachePiece<T>::of(from + j * 32) : CachePiece<T>{};
+        high[j] = real_high && in ? CachePiece<T>::of(from + 8 * hd + j * 32) : CachePiece<T>{};
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) c[i] = 0;
+#pragma unroll
+    for (int j = 0; j < kBlocks; ++j) {
+        std::uint32_t a[4], b[4];
+        low[j].unpack(a);
+        high[j].unpack(b);
+        const bool in = j * 32 + quarter * 8 < hd;
+        const uint4 q = in ? read16(s.q + row * s.q_stride + (j * 32 + quarter * 8) * 2) : uint4{0, 0, 0, 0};
+        multiply_add<CachePiece<T>::kOf>(c, a[0], b[0], a[1], b[1], q.x, q.y);
+        multiply_add<CachePiece<T>::kOf>(c, a[2], b[2], a[3], b[3], q.z, q.w);
+    }
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        c[i] = (c[i] + __shfl_xor_sync(~0u, c[i], 2)) * factor;
+        if (!(i < 2 ? real : real_high)) c[i] = -INFINITY;
+    }
+}
+
+// exp2(scores - top), which take the place of the scores, and the sums so far brought to the new top.
+template <int kChunks>
+__device__ inline void to_probabilities(Softmax<kChunks>& so_far, float (&c)[4]) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float top = fmaxf(c[h], c[h + 2]);
+#pragma unroll
+        for (int s = 4; s < 32; s *= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, s));
+        top = fmaxf(top, so_far.top[h]);  // finite: a step has a position
+        const float old = fast_exp2(so_far.top[h] - top);
+        so_far.top[h] = top;
+        c[h] = fast_exp2(c[h] - top);
+        c[h + 2] = fast_exp2(c[h + 2] - top);
+        so_far.total[h] = fmaf(so_far.total[h], old, c[h] + c[h + 2]);
+#pragma unroll
+        for (int chunk = 0; chunk < kChunks; ++chunk)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                so_far.sums[chunk][i][h] *= old;
+                so_far.sums[chunk][i][h + 2] *= old;
+            }
+    }
+}
+
+// sums += V^T probabilities, of 16 positions.
+template <class T, int kChunks>
+__device__ inline void add_values(const T* v_head, int at, int end, int hd, float* mine, const float (&p)[4],
+                                  Softmax<kChunks>& so_far) {
+    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
+    CachePiece<T> v[kChunks][4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const int position = at + 2 * quarter + i % 2 + i / 2 * 8;
+#pragma unroll
+        for (int chunk = 0; chunk < kChunks; ++chunk) {
+            const int d = chunk * 64 + row * 8;
+            v[chunk][i] =
+                position < end && d < hd
+                    ? CachePiece<T>::of(v_head +
+                                        static_cast<std::size_t>(position) * static_cast<std::size_t>(hd) + d)
+                    : CachePiece<T>{};
+        }
+    }
+    if (quarter < 2) {  // (16, 4)
+        *reinterpret_cast<float2*>(mine + row * kUnitHeads + 2 * quarter) = {p[0], p[1]};
+        *reinterpret_cast<float2*>(mine + (row + 8) * kUnitHeads + 2 * quarter) = {p[2], p[3]};
+    }
+    __syncwarp();
+    float f[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        f[i] = mine[(2 * quarter + i % 2 + i / 2 * 8) * kUnitHeads + row % kUnitHeads];
+        if (row >= kUnitHeads) f[i] = CachePiece<T>::rest(f[i]);
+    }
+    __syncwarp();
+    const std::uint32_t b0 = CachePiece<T>::pair(f[0], f[1]), b1 = CachePiece<T>::pair(f[2], f[3]);
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk) {
+        std::uint32_t w[4][4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) v[chunk][i].unpack(w[i]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+            multiply_add<CachePiece<T>::kOf>(so_far.sums[chunk][i], __byte_perm(w[0][i], w[1][i], 0x5410),
+                                             __byte_perm(w[0][i], w[1][i], 0x7632),
+                                             __byte_perm(w[2][i], w[3][i], 0x5410),
+                                             __byte_perm(w[2][i], w[3][i], 0x7632), b0, b1);
+    }
+}
+
+// A warp's part of a unit into shared memory.
+template <int kChunks>
+__device__ inline void leave_results(Softmax<kChunks>& so_far, int hd, const AttentionShared& s) {
+    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+        for (int x = 4; x < 32; x *= 2) so_far.total[h] += __shfl_xor_sync(~0u, so_far.total[h], x);
+    float* const to = s.results + (warp_number() * kUnitHeads + 2 * (quarter % 2)) * s.width;
+#pragma unroll
+    for (int chunk = 0; chunk < kChunks; ++chunk)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+#pragma unroll
+            for (int j = 0; j < 4; ++j) {
+                const float sum =
+                    so_far.sums[chunk][i][j] + __shfl_xor_sync(~0u, so_far.sums[chunk][i][j], 2);
+                const int d = chunk * 64 + row * 8 + 2 * i + j / 2;
+                if (quarter < 2 && d < hd) to[j % 2 * s.width + d] = sum;
+            }
+    if (row == 0 && quarter < 2)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            to[h * s.width + hd] = so_far.top[h];
+            to[h * s.width + hd + 1] = so_far.total[h];
+        }
+}
+
+// Element d of `count` results of one head, each of (sums, top, total), added up.
+struct Merged {
+    float value = 0, top = -INFINITY, total = 0;
+};
+template <class Read>
+__device__ inline Merged merge(int count, int hd, int d, const Read& read) {
+    Merged all;
+    for (int i = 0; i < count; ++i) all.top = fmaxf(all.top, read(i, hd));
+    for (int i = 0; i < count; ++i) {
+        const float old = fast_exp2(read(i, hd) - all.top);
+        all.value = fmaf(old, read(i, d), all.value);
+        all.total = fmaf(old, read(i, hd + 1), all.total);
+    }
+    return all;
+}
+
+// The results of the block's warps, and of all ranges of a pair, into DecodeModel::attended.
+__device__ inline void finish_unit(const DecodeModel& m, const Units& units, const Unit& u, float v_scale,
+                                   const AttentionShared& s, bool* last) {
+    const int hd = m.head_size, n = u.heads * hd, stride = kUnitHeads * s.width;
+    float* const partials =
+        m.partials + static_cast<std::size_t>(u.pair * units.splits) * static_cast<std::size_t>(stride);
+    float most = 0;
+    const auto store = [&](int i, const Merged& all) {
+        const __nv_bfloat16 out = __float2bfloat16_rn(all.value / all.total * v_scale);
+        static_cast<__nv_bfloat16*>(
+            m.attended)[static_cast<std::size_t>(u.token) * static_cast<std::size_t>(m.heads * hd) +
+                        static_cast<std::size_t>(u.head * hd + i)] = out;
+        most = larger(most, __bfloat162float(out));
+    };
+    for (int i = static_cast<int>(threadIdx.x); i < n; i += kDecodeThreads) {
+        const int head = i / hd, d = i % hd;
+        const Merged all = merge(kDecodeWarps, hd, d, [&](int w, int at) {
+            return s.results[(w * kUnitHeads + head) * s.width + at];
+        });
+        if (units.splits == 1) {
+            store(i, all);
+            continue;
+        }
+        float* const to = partials + u.split * stride + head * s.width;
+        to[d] = all.value;
+        if (d == 0) to[hd] = all.top, to[hd + 1] = all.total;
+    }
+    if (units.splits > 1) {
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            __threadfence();
+            *last = atomicAdd(m.arrived + u.pair, 1u) + 1 == static_cast<unsigned>(units.splits);
+            if (*last) m.arrived[u.pair] = 0;
+            __threadfence();
+        }
+        __syncthreads();
+        if (*last)
+            for (int i = static_cast<int>(threadIdx.x); i < n; i += kDecodeThreads)
+                store(i, merge(units.splits, hd, i % hd, [&](int split, int at) {
+                          return __ldcg(partials + split * stride + i / hd * s.width + at);
+                      }));
+    }
+    if (__syncthreads_or(most > 0)) raise(m.amaxes + u.token, most);
+}
+
+template <class T, int kBlocks>
+__device__ inline void attend(const DecodeModel& m, const Units& units, int layer, const AttentionShared& s,
+                              bool* last) {
+    constexpr int kChunks = (kBlocks + 1) / 2;
+    const int hd = m.head_size;
+    const float factor = 1.44269504F / sqrtf(static_cast<float>(hd));
+    for (int number = static_cast<int>(blockIdx.x); number < units.count();
+         number += static_cast<int>(gridDim.x)) {
+        const Unit u(m, units, layer, number);
+        append_and_rotate<T>(m, u, layer, s);
+        const T *const k_head = static_cast<const T*>(m.k) + u.cache_at, *const v_head =
+                                                                             static_cast<const T*>(m.v) +
+                                                                             u.cache_at;
+        const float k_scale = __ldg(m.k_scales + layer * m.kv_heads + u.kv),
+                    v_scale = __ldg(m.v_scales + layer * m.kv_heads + u.kv);
+        Softmax<kChunks> so_far;
+        float* const mine = s.probabilities + warp_number() * kStepPositions * kUnitHeads;
+        for (int at = u.first + warp_number() * kStepPositions; at < u.end;
+             at += kDecodeWarps * kStepPositions) {
+            float c[4];
+            scores_of<T, kBlocks>(k_head, at, u.end, hd, s, factor * k_scale, c);
+            to_probabilities(so_far, c);
+            add_values<T, kChunks>(v_head, at, u.end, hd, mine, c, so_far);
+        }
+        leave_results(so_far, hd, s);
+        __syncthreads();
+        finish_unit(m, units, u, v_scale, s, last);
+        __syncthreads();
+    }
+}
+
+}  // namespace fp8lab::cuda
