@@ -15,8 +15,8 @@ what cannot be logged is told on stderr, once.
 Line 1 of the file is {"fp8lab":1,"kinds":"xwd","every":10,...}. Then, per step and tensor,
     {"step":0,"tensor":"a.x","n":64,"nan":0,"inf":0,"zero":1,"amax":2.5,"amin":0.1,"top":1,"bins":[3,20,40]}
 bins[k] elements have floor(log2|x|) = top - k; bin 63 has all below, trailing zeros are left out. {"step":0,"loss":1.25}
-is the is the loss. of one optimizer step are added up; weights are taken once a step. In a distributed run give
-each rank a file of its own. Forwards without gradients (evaluation) are not logged.
+is the loss. What several forwards and backwards of one optimizer step see is added up; weights are taken once a step. In a
+distributed run give each rank a file of its own. Forwards without gradients (evaluation) are not logged.
 """
 import atexit
 import json
