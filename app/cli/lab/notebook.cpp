@@ -13,7 +13,7 @@ namespace fp8lab::cli {
 namespace {
 
 // Inside a table of Markdown.
-std::string cell(std::string text) {
+std::string cell(std::string_view text) {
     std::string out;
     for (const char c : text)
         if (c == '|')
