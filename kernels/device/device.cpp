@@ -13,36 +13,27 @@ void check(cudaError_t status, const char* what) {
                 fmt::format("{} ({})", cudaGetErrorString(status), cudaGetErrorName(status)));
 }
 
+namespace {
+
+int attribute(cudaDeviceAttr which) {  // of the current GPU
+    int device = 0, value = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+    return value;
+}
+
+}  // namespace
+
 int multiprocessors() {
-    static const int known = [] {
-        int device = 0, count = 0;
-        check(cudaGetDevice(&device), "cudaGetDevice");
-        check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device),
-              "cudaDeviceGetAttribute");
-        return count;
-    }();
+    static const int known = attribute(cudaDevAttrMultiProcessorCount);
     return known;
 }
-
 int shared_memory() {
-    static const int known = [] {
-        int device = 0, count = 0;
-        check(cudaGetDevice(&device), "cudaGetDevice");
-        check(cudaDeviceGetAttribute(&count, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-              "cudaDeviceGetAttribute");
-        return count;
-    }();
+    static const int known = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     return known;
 }
-
 bool launches_overlap() {
-    static const bool known = [] {
-        int device = 0, major = 0;
-        check(cudaGetDevice(&device), "cudaGetDevice");
-        check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-              "cudaDeviceGetAttribute");
-        return major >= 9;
-    }();
+    static const bool known = attribute(cudaDevAttrComputeCapabilityMajor) >= 9;
     return known;
 }
 

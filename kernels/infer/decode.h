@@ -1,5 +1,5 @@
 // One token of each of up to 8 sequences through a decoder-only transformer (core/nn/models/transformer/model.h) in one
-// launch: kernel and memory. Decoder (decoder.h) owns all of it.
+// launch: what the kernel reads and writes. The caller owns all of it; no verb uses it yet.
 //
 // The launch has one block of threads for each multiprocessor, and all of them wait for each other four or five times a layer.
 // What bounds it is reading the weights. So each warp has a ring of blocks of weights in shared memory, which is filled ahead,
