@@ -1,0 +1,175 @@
+// How a block of threads of attention (served_attention.cuh) is made up, and what it brings into shared memory: Q, and steps of K and V.
+#pragma once
+
+#include "kernels/infer/served_fragments.cuh"
+#include "kernels/infer/served_launch.h"
+#include "kernels/layers/parts.cuh"
+
+namespace fp8lab::cuda {
+
+constexpr int kStep = 64;  // positions
+
+// Of E: the element of the cache; kHead: the width of a head, rounded up. kWarpsN warps share the positions of a step.
+template <class E, int kHeadOf, int kWarpsOfRows, int kWarpsOfStep, int kTilesOfWarp, int kStagesOf>
+struct AttentionForm {
+    using T = E;
+    static constexpr int kHead = kHeadOf, kWarpsM = kWarpsOfRows, kWarpsN = kWarpsOfStep,
+                         kTiles = kTilesOfWarp,  // of 16 rows
+        kStages = kStagesOf, kThreads = 32 * kWarpsM * kWarpsN, kRows = 16 * kTiles * kWarpsM,
+                         kColumns = kStep / kWarpsN,  // positions of a warp
+        kRowBytes = 2 * kHead, kQBytes = kRows * kRowBytes, kTileBytes = kStep * kRowBytes;
+    static constexpr bool kWidened = sizeof(T) == 1;  // from codes to FP16, in a tile behind the stages
+    static constexpr int kStageBytes = 2 * kStep * kHead * static_cast<int>(sizeof(T)),
+                         kBytes = kQBytes + kStages * kStageBytes + (kWidened ? 2 * kTileBytes : 0);
+    static constexpr Multiplied kOf = kWidened ? Multiplied::f16 : Multiplied::bf16;
+    static __device__ std::uint32_t pair(float a, float b) {
+        if constexpr (kWidened)
+            return f16_pair(a, b);
+        else
+            return bf16_pair(a, b);
+    }
+};
+template <class T, int kHead>
+using ManyRows = AttentionForm<T, kHead, 4, 1, 2, 2>;
+template <class T, int kHead>
+using FewRows = AttentionForm<T, kHead, 1, 4, 1, 3>;
+
+// Which rows and positions a block has, and their copies.
+template <class F>
+class AttentionWork {
+  public:
+    __device__ explicit AttentionWork(const ServedAttention& a)
+        : a_(a),
+          memory_(dynamic_shared_memory()),
+          group_(a.heads / a.kv_heads),
+          sequence_(static_cast<int>(blockIdx.x) / a.kv_heads),
+          kv_(static_cast<int>(blockIdx.x) % a.kv_heads),
+          first_row_(static_cast<int>(gridDim.y - 1 - blockIdx.y) * F::kRows),  // the longest first
+          length_(*a.length),
+          warp_m_(warp() % F::kWarpsM),
+          warp_n_(warp() / F::kWarpsM) {
+        const int last_token = min(a.tokens - 1, (first_row_ + F::kRows - 1) / group_),
+                  all = min(length_ + last_token + 1, a.capacity);
+        const int steps = (all + kStep - 1) / kStep, each = (steps + a.splits - 1) / a.splits * kStep;
+        first_ = static_cast<int>(blockIdx.z) * each;
+        end_ = min(all, first_ + each);
+        every_ = min(length_ + first_row_ / group_ + 1, end_);
+        const std::size_t head = static_cast<std::size_t>(sequence_ * a.kv_heads + kv_) *
+                                 static_cast<std::size_t>(a.capacity) * static_cast<std::size_t>(a.head_size);
+        k_ = reinterpret_cast<const std::byte*>(static_cast<const typename F::T*>(a.k) + head);
+        v_ = reinterpret_cast<const std::byte*>(static_cast<const typename F::T*>(a.v) + head);
+    }
+
+  protected:
+    static __device__ int warp() { return static_cast<int>(threadIdx.x) / 32; }
+    static __device__ int lane() { return static_cast<int>(threadIdx.x) % 32; }
+    __device__ int warp_row(int tile) const { return (warp_m_ * F::kTiles + tile) * 16; }
+    __device__ int row_of(int tile, int high) const {
+        return first_row_ + warp_row(tile) + lane() / 4 + 8 * high;
+    }
+    // A piece of 16 bytes of a row of 16-bit numbers; the order within a row keeps 8 rows apart in the banks.
+    static __device__ int piece_at(int row, int piece) {
+        return row * F::kRowBytes + ((piece ^ (row & 7)) << 4);
+    }
+    __device__ std::byte* stage(int number) const { return memory_ + F::kQBytes + number * F::kStageBytes; }
+    // K of step i as 16-bit numbers, V behind it.
+    __device__ const std::byte* tiles(int i) const {
+        return F::kWidened ? stage(F::kStages) : stage(i % F::kStages);
+    }
+    // Element (row, head 0's element 0 of qkv) of a row, or null behind the last token.
+    __device__ const __nv_bfloat16* q_row(int row) const {
+        const int token = row / group_;
+        if (token >= a_.tokens) return nullptr;
+        return static_cast<const __nv_bfloat16*>(a_.qkv) +
+               (static_cast<std::size_t>(sequence_) * static_cast<std::size_t>(a_.tokens) +
+                static_cast<std::size_t>(token)) *
+                   static_cast<std::size_t>((a_.heads + 2 * a_.kv_heads) * a_.head_size) +
+               (kv_ * group_ + row % group_) * a_.head_size;
+    }
+
+    // Copies of K and V of step i.
+    __device__ void ask(int i, int steps) const {
+        if (i < steps) {
+            constexpr int kPieces = F::kHead * static_cast<int>(sizeof(typename F::T)) / 16,
+                          kEach = kStep * kPieces / F::kThreads;
+            std::byte* const to = stage(i % F::kStages);
+            const int row_bytes = a_.head_size * static_cast<int>(sizeof(typename F::T));
+#pragma unroll
+            for (int j = 0; j < kEach; ++j) {
+                const int n = static_cast<int>(threadIdx.x) + j * F::kThreads, row = n / kPieces,
+                          piece = n % kPieces, position = first_ + i * kStep + row;
+                const bool real = position < end_ && piece * 16 < row_bytes;
+                const std::size_t from =
+                    real ? static_cast<std::size_t>(position) * static_cast<std::size_t>(row_bytes) +
+                               static_cast<std::size_t>(piece * 16)
+                         : 0;
+                const int at = F::kWidened ? n * 16 : piece_at(row, piece);
+                copy_piece(to + at, k_ + from, real);
+                copy_piece(to + F::kStageBytes / 2 + at, v_ + from, real);
+            }
+        }
+        end_group();
+    }
+    __device__ void widen_stage(int number) const {
+        constexpr int kPieces = F::kHead / 16, kEach = 2 * kStep * kPieces / F::kThreads;
+#pragma unroll
+        for (int j = 0; j < kEach; ++j) {
+            const int n = static_cast<int>(threadIdx.x) + j * F::kThreads, row = n / kPieces % kStep,
+                      piece = n % kPieces, of = n / kPieces / kStep;
+            const uint4 codes = *reinterpret_cast<const uint4*>(stage(number) + n * 16);
+            uint4 low, high;
+            widen(codes.x, low.x, low.y);
+            widen(codes.y, low.z, low.w);
+            widen(codes.z, high.x, high.y);
+            widen(codes.w, high.z, high.w);
+            std::byte* const to = stage(F::kStages) + of * F::kTileBytes;
+            *reinterpret_cast<uint4*>(to + piece_at(row, 2 * piece)) = low;
+            *reinterpret_cast<uint4*>(to + piece_at(row, 2 * piece + 1)) = high;
+        }
+    }
+
+    // Q, rotated, into shared memory.
+    __device__ void load_q() const {
+        constexpr int kPieces = F::kHead / 8;
+        const int half = a_.head_size / 2, used = half / 8;
+        for (int n = static_cast<int>(threadIdx.x); n < F::kRows * kPieces / 2; n += F::kThreads) {
+            const int row = n / (kPieces / 2), piece = n % (kPieces / 2);
+            const __nv_bfloat16* const q = q_row(first_row_ + row);
+            Eight low = {}, high = {};
+            const bool real = q && piece < used;
+            if (real) {
+                unpack(fetch8(q + piece * 8), low);
+                unpack(fetch8(q + half + piece * 8), high);
+                Eight cos, sin;
+                const int position = min(length_ + (first_row_ + row) / group_, a_.capacity - 1);
+                const std::size_t angle =
+                    static_cast<std::size_t>(position) * static_cast<std::size_t>(half) +
+                    static_cast<std::size_t>(piece * 8);
+                load8(a_.cos + angle, cos);
+                load8(a_.sin + angle, sin);
+#pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    const float l = low[j], h = high[j];
+                    low[j] = l * cos[j] - h * sin[j];
+                    high[j] = h * cos[j] + l * sin[j];
+                }
+            }
+            // Pieces behind the head are zeros.
+            const bool behind = piece >= used;
+            put_q(row, behind ? 2 * piece : piece, low);
+            put_q(row, behind ? 2 * piece + 1 : used + piece, high);
+        }
+    }
+    __device__ void put_q(int row, int piece, const Eight& v) const {
+        *reinterpret_cast<uint4*>(memory_ + piece_at(row, piece)) = {
+            F::pair(v[0], v[1]), F::pair(v[2], v[3]), F::pair(v[4], v[5]), F::pair(v[6], v[7])};
+    }
+
+    const ServedAttention& a_;
+    std::byte* const memory_;
+    const int group_, sequence_, kv_, first_row_, length_, warp_m_, warp_n_;
+    int first_, end_, every_;  // positions; those before every_ are seen by every row
+    const std::byte *k_, *v_;
+};
+
+}  // namespace fp8lab::cuda

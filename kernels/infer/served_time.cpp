@@ -1,0 +1,214 @@
+#include "kernels/infer/served_time.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/base/error.h"
+#include "kernels/bench/copy.h"
+#include "kernels/bench/measure.h"
+#include "kernels/device/graph.h"
+#include "kernels/device/random_fill.h"
+#include "kernels/gemm/gemm.h"
+
+namespace fp8lab::cuda {
+namespace {
+
+std::size_t area(int rows, int cols) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+}
+
+ServedShape shape_of(const ServedCase& c) {
+    ServedShape s;
+    s.layers = c.layers, s.d = c.d, s.heads = c.heads, s.kv_heads = c.kv_heads;
+    s.head_size = c.heads > 0 ? c.d / c.heads : 0, s.ffn = c.ffn;
+    s.capacity = c.context, s.batch = c.batch, s.tokens = c.tokens;
+    s.weights = c.weights, s.cache = c.cache, s.stream = c.stream;
+    s.from_empty = c.tokens == c.context, s.own_attention = c.own_attention;
+    return s;
+}
+double bytes_of_weight(const ServedCase& c) { return c.weights == ServedWeights::bf16 ? 2 : 1; }
+double bytes_of_cached(const ServedCase& c) { return c.cache == ServedCache::bf16 ? 2 : 1; }
+double weights_of(const ServedShape& s) {  // of all layers
+    const double d = s.d, heads = s.heads * s.head_size;
+    return s.layers * (d * s.qkv_rows() + d * heads + 3 * d * s.ffn);
+}
+
+// A model of random numbers in device memory.
+class RandomModel {
+  public:
+    RandomModel(const ServedShape& s, cudaStream_t stream) : shape_(s), stream_(stream) {
+        const int heads = s.heads * s.head_size, widest = std::max({s.qkv_rows(), 2 * s.ffn, s.d, heads});
+        gains_ = ones(index(s.d));
+        // Sums of products of numbers around 1 stay around 1.
+        scales_ = Buffer<float>(
+            std::vector<float>(index(widest), 1 / std::sqrt(static_cast<float>(std::max(s.d, s.ffn)))));
+        const std::size_t cached = area(s.layers * s.batch, s.kv_heads) * area(s.capacity, s.head_size);
+        for (void** const of : {&model_.k, &model_.v})
+            *of = random(cached, s.cache == ServedCache::bf16 ? Element::bf16 : Element::e4m3);
+        cache_scales_ = ones(index(s.kv_heads));
+        angles_ = Buffer<float>(std::vector<float>(area(s.capacity, s.head_size / 2),
+                                                   std::sqrt(0.5F)));  // cos and sin of 45 degrees
+        for (int l = 0; l < s.layers; ++l)
+            model_.layers.push_back({matrix(s.qkv_rows(), s.d), matrix(s.d, heads), matrix(2 * s.ffn, s.d),
+                                     matrix(s.d, s.ffn), gains_.get(), gains_.get(), cache_scales_.get(),
+                                     cache_scales_.get()});
+        model_.norm = gains_.get();
+        model_.cos = model_.sin = angles_.get();
+        const std::vector<std::int32_t> length = {s.capacity - s.tokens};
+        length_ = Buffer<std::int32_t>(std::span<const std::int32_t>(length));
+        model_.length = length_.get();
+    }
+    const ServedModel& get() const { return model_; }
+
+  private:
+    static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+    static Buffer<float> ones(std::size_t count) { return Buffer<float>(std::vector<float>(count, 1)); }
+    void* random(std::size_t count, Element element) {
+        const Memory& memory = memory_.emplace_back(count * static_cast<std::size_t>(bytes_of(element)));
+        fill_random(memory.get(), element, memory.bytes(), static_cast<std::uint32_t>(memory_.size()),
+                    stream_);
+        return memory.get();
+    }
+    ServedMatrix matrix(int rows, int cols) {
+        const bool wide = shape_.weights == ServedWeights::bf16;
+        return {random(area(rows, cols), wide ? Element::bf16 : Element::e4m3), scales_.get()};
+    }
+
+    ServedShape shape_;
+    cudaStream_t stream_;
+    std::vector<Memory> memory_;
+    Buffer<float> gains_, scales_, cache_scales_, angles_;
+    Buffer<std::int32_t> length_;
+    ServedModel model_;
+};
+
+// What the kernels of a part read and write once, of all layers. rotates: Q and K in place, for cuDNN.
+double bytes_moved(const ServedCase& c, unsigned part, bool rotates) {
+    const ServedShape s = shape_of(c);
+    const double rows = s.rows(), stream = bytes_of(c.stream), heads = s.heads * s.head_size,
+                 kv = s.kv_heads * s.head_size, fp8 = c.weights != ServedWeights::bf16, in = fp8 > 0 ? 1 : 2,
+                 reads = c.weights == ServedWeights::e4m3_tensor ? 2 : 1;
+    switch (part) {
+        case kServedNorms:
+            return 2 * s.layers * rows * s.d * (stream * reads + in);
+        case kServedAppends:
+            return s.layers * rows * (2 * kv * (2 + bytes_of_cached(c)) + (rotates ? 4 * (heads + kv) : 0));
+        case kServedCasts:
+            return fp8 * s.layers * rows * heads * (2 * reads + in);
+        case kServedGates:
+            return s.layers * rows * s.ffn * (4 * reads + in);
+        case kServedMemory: {
+            double all = 0;
+            for (const unsigned one : {kServedNorms, kServedAppends, kServedCasts, kServedGates})
+                all += bytes_moved(c, one, rotates);
+            return all;
+        }
+        case kServedAttention:
+            return s.layers * (s.batch * c.context * 2 * kv * bytes_of_cached(c) + rows * heads * 4);
+        default:
+            return weights_of(s) * bytes_of_weight(c) +
+                   s.layers * s.batch * (c.context - c.tokens) * 2.0 * kv * bytes_of_cached(c);
+    }
+}
+double flop_of(const ServedCase& c, unsigned part) {
+    const ServedShape s = shape_of(c);
+    const double rows = s.rows(), heads = s.heads * s.head_size,
+                 seen = c.context - 0.5 * (c.tokens - 1);  // positions of a token, in the mean
+    const double gemms = 2 * rows * weights_of(s), attention = 4.0 * s.layers * rows * heads * seen;
+    return part == kServedGemms       ? gemms
+           : part == kServedAttention ? attention
+           : part == kServedAll       ? gemms + attention
+                                      : 0;
+}
+
+struct Row {
+    const char* name;
+    unsigned part;
+};
+constexpr Row kRows[] = {{"pass", kServedAll},
+                         {"GEMMs", kServedGemms},
+                         {"attention", kServedAttention},
+                         {"memory-bound kernels", kServedMemory},
+                         {"norm + cast", kServedNorms},
+                         {"append", kServedAppends},
+                         {"cast of attention", kServedCasts},
+                         {"SwiGLU + cast", kServedGates}};
+
+}  // namespace
+
+const Timed& ServedTimes::line(const std::string& name) const {
+    for (const Timed& one : lines)
+        if (one.name == name) return one;
+    throw usage_error("bench infer", fmt::format("there is no line '{}'", name));
+}
+double ServedTimes::per_layer_us(const std::string& name, const ServedCase& of) const {
+    return line(name).median_ms * 1e3 / of.layers;
+}
+double ServedTimes::floor_ms() const {
+    const Timed& copy = line("copy");
+    return line("pass").bytes / (copy.bytes / copy.median_ms);
+}
+double ServedTimes::over_parts() const {
+    return line("pass").median_ms / (line("GEMMs").median_ms + line("attention").median_ms);
+}
+double ServedTimes::memory_of_copy() const {
+    const Timed &copy = line("copy"), &all = line("memory-bound kernels");
+    return all.bytes / all.median_ms / (copy.bytes / copy.median_ms);
+}
+
+ServedTimes time_served(const ServedCase& c, int repeats) {
+    const Stream stream;
+    const Lt lt;
+    const cudaStream_t on = stream.get();
+    ServedPass pass(shape_of(c), lt, on);
+    const RandomModel model(shape_of(c), on);
+    fill_random(pass.stream(), c.stream,
+                area(c.batch * c.tokens, c.d) * static_cast<std::size_t>(bytes_of(c.stream)), 1, on);
+    pass.enqueue(model.get(), on);  // what the graphs capture has run
+    constexpr std::size_t kCopied = std::size_t{1} << 30;
+    const Memory from(kCopied), to(kCopied);
+    fill_random(from.get(), Element::bf16, kCopied, 1, on);
+    std::vector<Job> jobs(1);
+    jobs[0].line.name = "copy";
+    jobs[0].line.bytes = 2.0 * kCopied;
+    jobs[0].run = [&](cudaStream_t s) { copy_kernel(from.get(), to.get(), kCopied, s); };
+    std::vector<Graph> graphs;
+    graphs.reserve(std::size(kRows));
+    for (const Row& row : kRows) {
+        Job job;
+        job.line.name = row.name;
+        job.line.flop = flop_of(c, row.part);
+        job.line.bytes = bytes_moved(c, row.part, pass.attention() == "cuDNN");
+        // Without a cast there is nothing to capture, unless ranges of positions are merged there.
+        if (job.line.bytes == 0) continue;
+        const Graph& graph =
+            graphs.emplace_back(on, [&] { pass.enqueue(model.get(), on, row.part & ~kServedHead); });
+        job.run = [&graph](cudaStream_t s) { graph.launch(s); };
+        jobs.push_back(std::move(job));
+    }
+    return {time_in_turns(std::move(jobs), repeats, on), std::string(pass.attention())};
+}
+
+std::string served_table(const ServedCase& c, const ServedTimes& times) {
+    std::string out =
+        fmt::format("{} x {} tokens, context {}, d {}, {}/{} heads, ffn {}, {} layers, attention: {}\n",
+                    c.batch, c.tokens, c.context, c.d, c.heads, c.kv_heads, c.ffn, c.layers, times.attention);
+    const Timed& copy = times.line("copy");
+    for (const Timed& line : times.lines) {
+        const double layers = line.name == "copy" ? 1 : c.layers, gb_s = line.bytes / line.median_ms / 1e6;
+        out += fmt::format(
+            "{:22} {:9.2f} us a layer ({:.2f}-{:.2f}) {:8.1f} MB {:6.0f} GB/s {:5.2f} of the copy", line.name,
+            line.median_ms * 1e3 / layers, line.q1_ms * 1e3 / layers, line.q3_ms * 1e3 / layers,
+            line.bytes / layers / 1e6, gb_s, gb_s / (copy.bytes / copy.median_ms / 1e6));
+        if (line.flop > 0) out += fmt::format(" {:6.0f} TFLOP/s", line.flop / line.median_ms / 1e9);
+        out += "\n";
+    }
+    out += fmt::format("pass / (GEMMs + attention) {:.3f}; floor {:.2f} us a layer, pass / floor {:.3f}\n",
+                       times.over_parts(), times.floor_ms() * 1e3 / c.layers,
+                       times.line("pass").median_ms / times.floor_ms());
+    return out;
+}
+
+}  // namespace fp8lab::cuda
