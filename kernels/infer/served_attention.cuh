@@ -65,21 +65,28 @@ class AttentionBlock : AttentionWork<F> {
         to_probabilities(scores);
         add_values(tiles + F::kTileBytes, scores);
     }
+    // The lane's row and piece of 16 rows from `first` on, of the pieces 0 and 1; pieces 2 d and 2 d + 1: at the address with
+    // 32 d exclusive-ored into what is behind the row. high_rows: the bit of the matrix number that adds 8 to the row.
+    static __device__ int place(int first, int high_rows) {
+        const int matrix = lane() / 8, high = matrix >> high_rows & 1, odd = matrix >> (1 - high_rows) & 1;
+        return piece_at(first + lane() % 8 + 8 * high, odd);
+    }
+    static __device__ int behind_row(int place, int d) {
+        return (place & ~(F::kRowBytes - 1)) + ((place & (F::kRowBytes - 1)) ^ (d << 5));
+    }
     __device__ void multiply_q(const std::byte* k, float (&scores)[F::kTiles][F::kColumns / 8][4]) const {
-        const int in_matrix = lane() % 8, matrix = lane() / 8;
+        const SharedAddress q_at = to_shared(memory_), k_at = to_shared(k);
+        const int q_place = place(warp_row(0), 0), k_place = place(warp_n_ * F::kColumns, 1);
 #pragma unroll
         for (int d = 0; d < F::kHead / 16; ++d) {
             std::uint32_t q[F::kTiles][4];
 #pragma unroll
             for (int i = 0; i < F::kTiles; ++i)
-                load_fragments<false>(
-                    q[i], memory_ + piece_at(warp_row(i) + in_matrix + matrix % 2 * 8, 2 * d + matrix / 2));
+                load_fragments<false>(q[i], q_at + behind_row(q_place, d) + i * 16 * F::kRowBytes);
 #pragma unroll
             for (int j = 0; j < F::kColumns / 16; ++j) {
                 std::uint32_t b[4];
-                load_fragments<false>(
-                    b, k + piece_at(warp_n_ * F::kColumns + j * 16 + in_matrix + matrix / 2 * 8,
-                                    2 * d + matrix % 2));
+                load_fragments<false>(b, k_at + behind_row(k_place, d) + j * 16 * F::kRowBytes);
 #pragma unroll
                 for (int i = 0; i < F::kTiles; ++i) {
                     multiply_add<F::kOf>(scores[i][2 * j], q[i][0], q[i][1], q[i][2], q[i][3], b[0], b[1]);
@@ -122,7 +129,8 @@ class AttentionBlock : AttentionWork<F> {
             }
     }
     __device__ void add_values(const std::byte* v, const float (&p)[F::kTiles][F::kColumns / 8][4]) {
-        const int in_matrix = lane() % 8, matrix = lane() / 8;
+        const SharedAddress v_at = to_shared(v);
+        const int v_place = place(warp_n_ * F::kColumns, 0);
 #pragma unroll
         for (int j = 0; j < F::kColumns / 16; ++j) {
             std::uint32_t a[F::kTiles][4];
@@ -134,9 +142,7 @@ class AttentionBlock : AttentionWork<F> {
 #pragma unroll
             for (int d = 0; d < F::kHead / 16; ++d) {
                 std::uint32_t b[4];
-                load_fragments<true>(b,
-                                     v + piece_at(warp_n_ * F::kColumns + j * 16 + in_matrix + matrix % 2 * 8,
-                                                  2 * d + matrix / 2));
+                load_fragments<true>(b, v_at + behind_row(v_place, d) + j * 16 * F::kRowBytes);
 #pragma unroll
                 for (int i = 0; i < F::kTiles; ++i) {
                     multiply_add<F::kOf>(sums_[i][2 * d], a[i][0], a[i][1], a[i][2], a[i][3], b[0], b[1]);

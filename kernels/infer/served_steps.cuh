@@ -87,25 +87,31 @@ class AttentionWork {
                (kv_ * group_ + row % group_) * a_.head_size;
     }
 
-    // Copies of K and V of step i.
+    // Copies of K and V of step i. A thread has the same piece of every kRowsAtOnce-th row, whose places are as far from each
+    // other as the rows.
     __device__ void ask(int i, int steps) const {
         if (i < steps) {
             constexpr int kPieces = F::kHead * static_cast<int>(sizeof(typename F::T)) / 16,
-                          kEach = kStep * kPieces / F::kThreads;
-            std::byte* const to = stage(i % F::kStages);
-            const int row_bytes = a_.head_size * static_cast<int>(sizeof(typename F::T));
+                          kRowsAtOnce = F::kThreads / kPieces, kEach = kStep / kRowsAtOnce;
+            static_assert(kRowsAtOnce % 8 == 0);
+            const int row_bytes = a_.head_size * static_cast<int>(sizeof(typename F::T)),
+                      row = static_cast<int>(threadIdx.x) / kPieces,
+                      piece = static_cast<int>(threadIdx.x) % kPieces,
+                      left = piece * 16 < row_bytes ? end_ - first_ - i * kStep - row : 0;
+            const std::size_t from =
+                static_cast<std::size_t>(first_ + i * kStep + row) * static_cast<std::size_t>(row_bytes) +
+                static_cast<std::size_t>(piece * 16);
+            const std::byte *const k = left > 0 ? k_ + from : k_, *const v = left > 0 ? v_ + from : v_;
+            const SharedAddress to =
+                to_shared(stage(i % F::kStages)) +
+                (F::kWidened ? static_cast<int>(threadIdx.x) * 16 : piece_at(row, piece));
 #pragma unroll
             for (int j = 0; j < kEach; ++j) {
-                const int n = static_cast<int>(threadIdx.x) + j * F::kThreads, row = n / kPieces,
-                          piece = n % kPieces, position = first_ + i * kStep + row;
-                const bool real = position < end_ && piece * 16 < row_bytes;
-                const std::size_t from =
-                    real ? static_cast<std::size_t>(position) * static_cast<std::size_t>(row_bytes) +
-                               static_cast<std::size_t>(piece * 16)
-                         : 0;
-                const int at = F::kWidened ? n * 16 : piece_at(row, piece);
-                copy_piece(to + at, k_ + from, real);
-                copy_piece(to + F::kStageBytes / 2 + at, v_ + from, real);
+                const bool real = j * kRowsAtOnce < left;
+                const int further = real ? j * kRowsAtOnce * row_bytes : 0,
+                          at = j * kRowsAtOnce * (F::kWidened ? kPieces * 16 : F::kRowBytes);
+                copy_piece(to + at, k + further, real);
+                copy_piece(to + F::kStageBytes / 2 + at, v + further, real);
             }
         }
         end_group();
