@@ -34,6 +34,10 @@ void check_shape(const ServedShape& s) {
     if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads != 0)
         refuse("heads",
                fmt::format("{} heads are not a multiple of {} heads of K and V", s.heads, s.kv_heads));
+    constexpr long long kMostRows = 65535LL * 128;  // blocks of a launch, rows of each
+    if (static_cast<long long>(s.tokens) * (s.heads / s.kv_heads) > kMostRows)
+        refuse("tokens", fmt::format("{} tokens of {} heads for each of K and V are more than {} rows",
+                                     s.tokens, s.heads / s.kv_heads, kMostRows));
     check_width("d", s.d);
     check_width("ffn", s.ffn);
     check_width("heads", s.heads * s.head_size);

@@ -167,13 +167,12 @@ ServedTimes time_served(const ServedCase& c, int repeats) {
     fill_random(pass.stream(), c.stream,
                 area(c.batch * c.tokens, c.d) * static_cast<std::size_t>(bytes_of(c.stream)), 1, on);
     pass.enqueue(model.get(), on);  // what the graphs capture has run
-    constexpr std::size_t kCopied = std::size_t{1} << 30;
-    const Memory from(kCopied), to(kCopied);
-    fill_random(from.get(), Element::bf16, kCopied, 1, on);
+    const Memory from(c.copied), to(c.copied);
+    fill_random(from.get(), Element::bf16, c.copied, 1, on);
     std::vector<Job> jobs(1);
     jobs[0].line.name = "copy";
-    jobs[0].line.bytes = 2.0 * kCopied;
-    jobs[0].run = [&](cudaStream_t s) { copy_kernel(from.get(), to.get(), kCopied, s); };
+    jobs[0].line.bytes = 2.0 * static_cast<double>(c.copied);
+    jobs[0].run = [&](cudaStream_t s) { copy_kernel(from.get(), to.get(), c.copied, s); };
     std::vector<Graph> graphs;
     graphs.reserve(std::size(kRows));
     for (const Row& row : kRows) {

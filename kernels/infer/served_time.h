@@ -17,10 +17,11 @@ struct ServedCase {  // the defaults: a layer of Llama 3 8B
     ServedCache cache = ServedCache::bf16;
     Element stream = Element::bf16;
     bool own_attention = false;
+    std::size_t copied = std::size_t{1} << 30;  // bytes of the copy that is the ceiling
 };
 
 struct ServedTimes {
-    // Of `layers` layers, without a head. Names: "copy" (1 GiB, the ceiling), "pass"; "GEMMs", "attention", "memory-bound
+    // Of `layers` layers, without a head. Names: "copy" (the ceiling), "pass"; "GEMMs", "attention", "memory-bound
     // kernels" and of those "norm + cast", "append", "cast of attention", "SwiGLU + cast", each alone in a graph of its own.
     // `bytes` is what a kernel reads and writes once; of "pass" what must be read: weights and cache. Where a matrix is small
     // enough for the L2 cache, a kernel can be faster than the copy, and what it gives is as in the pass. GEMMs have `flop`.

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "kernels/device/graph.h"
 #include "kernels/gemm/gemm.h"
+#include "kernels/infer/served_time.h"
 #include "tests/kernels/gpu.h"
 #include "tests/kernels/served_model.h"
 
@@ -24,6 +25,7 @@ std::vector<float> random_rows(const ServedShape& s, unsigned seed) {
 // What a pass makes of x: of each sequence its rows, and behind them its logits, as Model::reference() has them.
 class Runner {
   public:
+    std::string_view attention() const { return pass_.attention(); }
     explicit Runner(const ServedShape& s) : s_(s), pass_(s, lt_, on_.get()) {}
     std::vector<float> run(const ServedModel& model, const std::vector<float>& x, bool in_graph = false) {
         put(x);
@@ -209,5 +211,59 @@ TEST_CASE("a pass that cannot be is refused in a sentence") {
     CHECK(refusal({.heads = 3, .kv_heads = 2, .head_size = 16}).find("not a multiple of 2") !=
           std::string::npos);
     CHECK(refusal({.stream = Element::e4m3}).find("BF16 or FP32") != std::string::npos);
+    CHECK(refusal({.heads = 512, .kv_heads = 1, .head_size = 16, .capacity = 32768, .tokens = 32768})
+              .find("more than 8388480 rows") != std::string::npos);
+    CHECK(refusal({.d = 32768,
+                   .heads = 256,
+                   .kv_heads = 256,
+                   .ffn = 32768,
+                   .capacity = 32768,
+                   .batch = 256,
+                   .tokens = 32768})
+              .find("memory") != std::string::npos);
     CHECK(refusal({}).empty());
+}
+
+TEST_CASE("cuDNN's attention of a pass gives what ours gives") {
+    NEEDS_HOPPER();
+    ServedShape s = small({.d = 256, .ffn = 64, .capacity = 200, .batch = 2, .tokens = 150});
+    s.from_empty = true;
+    Runner fused(s);
+    if (fused.attention() == "own") {
+        std::printf("skipped: this build or this machine has no cuDNN\n");
+        return;
+    }
+    s.own_attention = true;
+    Runner own(s);
+    CHECK(own.attention() == "own");
+    Model model(s, 0);
+    const std::vector<float> x = random_rows(s, 1), got = fused.run(model.device(), x);
+    // Both round the probabilities, and what follows may round the other way.
+    CHECK(relative_error(got, own.run(model.device(), x)) <= bound(s));
+}
+
+TEST_CASE("the times of a pass have a line for each part, and what each moves") {
+    NEEDS_HOPPER();
+    ServedCase c;
+    c.d = 32, c.heads = 2, c.kv_heads = 1, c.ffn = 48, c.context = 12, c.layers = 2;
+    c.copied = 1 << 12;
+    for (const int tokens : {1, 12}) {
+        c.tokens = tokens, c.weights = tokens == 1 ? ServedWeights::bf16 : ServedWeights::e4m3_row;
+        const ServedTimes times = time_served(c, 3);
+        const bool fp8 = tokens > 1;
+        for (const char* const name : {"copy", "pass", "GEMMs", "attention", "memory-bound kernels",
+                                       "norm + cast", "append", "SwiGLU + cast"})
+            CHECK(times.line(name).median_ms > 0);
+        const double rows = tokens, in = fp8 ? 1 : 2, weights = 32 * 64 + 32 * 32 + 3 * 32 * 48;
+        // Two layers: two norms of 32 numbers in BF16; K and V of a head of 16; 48 gates.
+        CHECK(times.line("norm + cast").bytes == 2 * 2 * rows * 32 * (2 + in));
+        CHECK(times.line("append").bytes == 2 * rows * 2 * 16 * 4);
+        CHECK(times.line("SwiGLU + cast").bytes == 2 * rows * 48 * (4 + in));
+        CHECK(times.line("pass").bytes == 2 * weights * in + 2 * (12 - tokens) * 2 * 16 * 2);
+        CHECK(times.line("GEMMs").flop == 2 * rows * 2 * weights);
+        // 12 positions seen by the one token, or 6.5 by each of 12.
+        CHECK(times.line("attention").flop == 4.0 * 2 * rows * 32 * (tokens == 1 ? 12 : 6.5));
+        CHECK(std::isfinite(times.over_parts()));
+        CHECK(served_table(c, times).find("pass / (GEMMs + attention)") != std::string::npos);
+    }
 }
