@@ -22,7 +22,6 @@ class AttentionBlock : AttentionWork<F> {
         for (int i = 0; i < F::kTiles; ++i)
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
-                last_[i][h] = min(length_ + row_of(i, h) / group_, end_ - 1);
                 top_[i][h] = -INFINITY;
                 total_[i][h] = 0;
             }
@@ -53,17 +52,24 @@ class AttentionBlock : AttentionWork<F> {
     __device__ void step(int position, const std::byte* tiles) {
         float scores[F::kTiles][F::kColumns / 8][4] = {};
         multiply_q(tiles, scores);
+        if (position + kStep > every_) hide(position, scores);
+        to_probabilities(scores);
+        add_values(tiles + F::kTileBytes, scores);
+    }
+    // Scores of positions behind a row's own and behind the range.
+    __device__ void hide(int position, float (&scores)[F::kTiles][F::kColumns / 8][4]) const {
         const int at = position + warp_n_ * F::kColumns + lane() % 4 * 2;
-        if (position + kStep > every_)
 #pragma unroll
-            for (int i = 0; i < F::kTiles; ++i)
+        for (int i = 0; i < F::kTiles; ++i)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int last = min(length_ + row_of(i, h) / group_, end_ - 1) - at;
 #pragma unroll
                 for (int j = 0; j < F::kColumns / 8; ++j)
 #pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        if (at + j * 8 + e % 2 > last_[i][e / 2]) scores[i][j][e] = -INFINITY;
-        to_probabilities(scores);
-        add_values(tiles + F::kTileBytes, scores);
+                    for (int e = 0; e < 2; ++e)
+                        if (j * 8 + e > last) scores[i][j][2 * h + e] = -INFINITY;
+            }
     }
     // The lane's row and piece of 16 rows from `first` on, of the pieces 0 and 1; pieces 2 d and 2 d + 1: at the address with
     // 32 d exclusive-ored into what is behind the row. high_rows: the bit of the matrix number that adds 8 to the row.
@@ -96,10 +102,12 @@ class AttentionBlock : AttentionWork<F> {
             }
         }
     }
-    // exp2(scores - top) take the place of the scores; what was summed is brought to the new top.
+    // exp2(scores - top) take the place of the scores; what was summed is brought to the new top, where a row of the warp has one.
     __device__ void to_probabilities(float (&scores)[F::kTiles][F::kColumns / 8][4]) {
 #pragma unroll
-        for (int i = 0; i < F::kTiles; ++i)
+        for (int i = 0; i < F::kTiles; ++i) {
+            float old[2];
+            bool higher = false;
 #pragma unroll
             for (int h = 0; h < 2; ++h) {
                 float top = top_[i][h];
@@ -109,24 +117,26 @@ class AttentionBlock : AttentionWork<F> {
                 top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
                 top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
                 // Of a row that has seen no position all of it stays 0.
-                const float base = top == -INFINITY ? 0 : top * factor_;
-                const float old = fast_exp2(fmaf(top_[i][h], factor_, -base));
+                const float base = top == -INFINITY ? 0 : top, scaled = base * factor_;
+                old[h] = fast_exp2((top_[i][h] - base) * factor_);
+                higher = higher || top > top_[i][h];
                 top_[i][h] = top;
                 float sum = 0;
 #pragma unroll
                 for (int j = 0; j < F::kColumns / 8; ++j)
 #pragma unroll
                     for (int e = 2 * h; e < 2 * h + 2; ++e) {
-                        scores[i][j][e] = fast_exp2(fmaf(scores[i][j][e], factor_, -base));
+                        scores[i][j][e] = fast_exp2(fmaf(scores[i][j][e], factor_, -scaled));
                         sum += scores[i][j][e];
                     }
-                total_[i][h] = fmaf(total_[i][h], old, sum);
-#pragma unroll
-                for (int j = 0; j < F::kHead / 8; ++j) {
-                    sums_[i][j][2 * h] *= old;
-                    sums_[i][j][2 * h + 1] *= old;
-                }
+                total_[i][h] = fmaf(total_[i][h], old[h], sum);
             }
+            if (!__any_sync(~0u, higher)) continue;
+#pragma unroll
+            for (int j = 0; j < F::kHead / 8; ++j)
+#pragma unroll
+                for (int e = 0; e < 4; ++e) sums_[i][j][e] *= old[e / 2];
+        }
     }
     __device__ void add_values(const std::byte* v, const float (&p)[F::kTiles][F::kColumns / 8][4]) {
         const SharedAddress v_at = to_shared(v);
@@ -248,7 +258,6 @@ class AttentionBlock : AttentionWork<F> {
     }
 
     float factor_, top_[F::kTiles][2], total_[F::kTiles][2];
-    int last_[F::kTiles][2];  // positions that rows see
     float sums_[F::kTiles][F::kHead / 8][4] = {};
 };
 
