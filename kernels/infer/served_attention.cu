@@ -10,7 +10,7 @@ namespace {
 constexpr int kNarrowHead = 64;
 
 bool has_few_rows(int tokens, int heads, int kv_heads) {
-    return tokens * (heads / kv_heads) <= kFewServedRows;
+    return tokens == 1 || tokens * (heads / kv_heads) <= kFewServedRows;
 }
 
 template <class F>
@@ -57,7 +57,8 @@ int served_attention_bytes(const ServedShape& s) {
 int served_splits(const ServedShape& s, int multiprocessors) {
     if (!has_few_rows(s.tokens, s.heads, s.kv_heads)) return 1;
     constexpr int kAtOnce = 2, kMostSplits = 64, kOfStart = 128;
-    const int pairs = s.batch * s.kv_heads, steps = (s.capacity + kStep - 1) / kStep;
+    const int tiles = (s.tokens * (s.heads / s.kv_heads) + kFewServedRows - 1) / kFewServedRows,
+              pairs = s.batch * s.kv_heads * tiles, steps = (s.capacity + kStep - 1) / kStep;
     const auto cost = [&](int splits) {
         const long long rounds = (static_cast<long long>(pairs) * splits + kAtOnce * multiprocessors - 1) /
                                  (kAtOnce * multiprocessors);

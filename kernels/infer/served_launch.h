@@ -41,7 +41,7 @@ void append_heads(const ServedAttention& attention, bool rotated, cudaStream_t s
 void attend_served(const ServedAttention& attention, cudaStream_t stream);
 void merge_rows(const ServedAttention& attention, const RowTarget& target, cudaStream_t stream);
 
-// Few rows (tokens * heads / kv_heads up to this): the positions are shared among warps, and among `splits` blocks of threads.
+// Few rows (tokens * heads / kv_heads up to this, or one token): the positions are shared among warps, and among `splits` blocks of threads.
 constexpr int kFewServedRows = 16;
 int served_splits(const ServedShape& shape, int multiprocessors);
 // A partial result: the sums of a head, the largest score in powers of 2, the total, and padding.
