@@ -101,9 +101,9 @@ void ServedPass::Parts::plan(const Lt& lt, cudaStream_t on) {
     const auto make = [&](std::optional<GemmPlan>& plan, int rows, int n, int k, Element d) {
         plan.emplace(lt, GemmSpec{Product::nt, rows, n, k, in, in, d, mode, mode, fp8()}, on);
     };
-    make(qkv, padded_rows, shape.qkv_rows(), shape.d, Element::bf16);
+    make(qkv, padded_rows, shape.qkv_rows(), shape.d, shape.stream);
     make(out, padded_rows, shape.d, shape.heads * shape.head_size, shape.stream);
-    make(gate_up, padded_rows, 2 * shape.ffn, shape.d, Element::bf16);
+    make(gate_up, padded_rows, 2 * shape.ffn, shape.d, shape.stream);
     make(down, padded_rows, shape.d, shape.ffn, shape.stream);
     if (shape.vocabulary > 0) make(head, padded_batch, padded_vocabulary, shape.d, Element::f32);
 }
@@ -111,8 +111,8 @@ void ServedPass::Parts::plan(const Lt& lt, cudaStream_t on) {
 // cuDNN's reads K and V where the GEMM left them: of positions that are not in the cache yet.
 void ServedPass::Parts::plan_attention() {
     constexpr int kShort = 128;
-    if (!shape.from_empty || shape.own_attention || shape.cache != ServedCache::bf16 ||
-        shape.tokens <= kShort)
+    if (!shape.from_empty || shape.own_attention || shape.stream != Element::bf16 ||
+        shape.cache != ServedCache::bf16 || shape.tokens <= kShort)
         return;
     AttentionSizes sizes;
     sizes.sequences = shape.batch, sizes.context = shape.tokens, sizes.heads = shape.heads;
@@ -125,11 +125,14 @@ void ServedPass::Parts::allocate() {
     const int heads = shape.heads * shape.head_size;
     const std::size_t widest = static_cast<std::size_t>(std::max({shape.d, shape.ffn, heads})),
                       rows = static_cast<std::size_t>(padded_rows);
-    stream = Bytes(area(padded_rows, shape.d) * static_cast<std::size_t>(bytes_of(shape.stream)));
+    const auto of_stream = [&](int cols) {
+        return Bytes(area(padded_rows, cols) * static_cast<std::size_t>(bytes_of(shape.stream)));
+    };
+    stream = of_stream(shape.d);
     x = Bytes(rows * widest * (fp8() ? 1 : 2));
-    qkv_out = Bytes(2 * area(padded_rows, shape.qkv_rows()));
+    qkv_out = of_stream(shape.qkv_rows());
     attended = Bytes(2 * area(padded_rows, heads));
-    gated = Bytes(4 * area(padded_rows, shape.ffn));
+    gated = of_stream(2 * shape.ffn);
     scales = Buffer<float>(rows);
     constexpr int kInputs = 4;  // of a layer
     amaxes = Buffer<std::uint32_t>(static_cast<std::size_t>(kInputs * shape.layers + 1));
@@ -160,7 +163,7 @@ ServedAttention ServedPass::Parts::attention(const ServedModel& model, int layer
         static_cast<std::size_t>(shape.head_size) * (shape.cache == ServedCache::bf16 ? 2 : 1);
     const ServedLayer& of = model.layers[static_cast<std::size_t>(layer)];
     ServedAttention a;
-    a.qkv = qkv_out.get();
+    a.qkv = qkv_out.get(), a.element = shape.stream;
     a.k = at(model.k, of_layer), a.v = at(model.v, of_layer);
     a.k_scales = of.k_scales, a.v_scales = of.v_scales;
     a.cos = model.cos, a.sin = model.sin, a.length = model.length;
@@ -205,7 +208,7 @@ void ServedPass::Parts::layer(const ServedModel& model, int number, cudaStream_t
     if (gemms) multiply(*out, given, w.out, stream.get(), on, true);
     if (norms) norm_rows(stream.get(), shape.stream, 1, w.norm_mlp, target(shape.d, 4 * number + 2), on);
     if (gemms) multiply(*gate_up, x.get(), w.gate_up, gated.get(), on);
-    if (parts & kServedGates) gate_rows(gated.get(), target(shape.ffn, 4 * number + 3), on);
+    if (parts & kServedGates) gate_rows(gated.get(), shape.stream, target(shape.ffn, 4 * number + 3), on);
     if (gemms) multiply(*down, x.get(), w.down, stream.get(), on, true);
 }
 

@@ -8,8 +8,9 @@
 // and at the end norm + cast of the last token of each sequence | GEMM head.
 //
 // Rounding: the inputs of GEMMs are BF16, or E4M3 with the scale 448 / amax of the row or of all real rows. Sums are FP32; qkv,
-// gate and up, and what attention gives are rounded to BF16, so are SwiGLU before its cast, Q and K when they are rotated, and the
-// probabilities (with a cache in E4M3 these and Q are rounded to FP16). A product joins the stream rounded once, to its element.
+// gate and up are rounded to the element of the stream, BF16 or FP32, and a product joins the stream rounded once. What attention
+// and SwiGLU give is rounded to BF16 before it is cast, Q and K when they are rotated, and probabilities (with a cache in E4M3 these
+// and Q are rounded to FP16).
 // Logits are FP32. Sums of attention have an order that depends on the shape and on *length alone; those of GEMMs on the algorithm
 // that was the fastest (kernels/gemm). So the bytes of a sequence do not depend on what the other sequences of a batch hold, except
 // through the amax of e4m3_tensor; with another batch or number of tokens they may differ by roundings.
@@ -42,8 +43,8 @@ struct ServedShape {
     int batch = 1, tokens = 1;                    // of a pass
     ServedWeights weights = ServedWeights::bf16;  // E4M3 of tensor cores: Hopper's, of one scale per row
     ServedCache cache = ServedCache::bf16;
-    Element stream = Element::bf16;  // or f32: of the residual stream
-    bool from_empty = false;         // *length is 0: attention may then be cuDNN's
+    Element stream = Element::bf16;  // or f32: of the residual stream, qkv, gate and up
+    bool from_empty = false;         // *length is 0: attention may then be cuDNN's, with a stream in BF16
     bool own_attention = false;      // never cuDNN's
     int rows() const { return batch * tokens; }
     int qkv_rows() const { return (heads + 2 * kv_heads) * head_size; }

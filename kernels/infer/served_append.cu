@@ -16,7 +16,7 @@ __device__ inline void put8(std::uint8_t* to, const Eight& v, float scale) {
 }
 
 // A thread: 8 elements of the first half of a head and the 8 that are rotated with them, of K and of V.
-template <class T>
+template <class T, class In>
 __global__ void __launch_bounds__(kAppendThreads) append_kernel(const ServedAttention a, bool rotated) {
     wait_for_the_kernel_before();
     const int half = a.head_size / 2, eights = half / kThreadCols, per_row = a.kv_heads * eights;
@@ -27,11 +27,11 @@ __global__ void __launch_bounds__(kAppendThreads) append_kernel(const ServedAtte
               at = in_row % eights * kThreadCols, token = static_cast<int>(row) % a.tokens,
               sequence = static_cast<int>(row) / a.tokens, position = *a.length + token;
     if (position >= a.capacity) return;
-    const Bf16* const k = static_cast<const Bf16*>(a.qkv) +
-                          row * static_cast<std::size_t>((a.heads + 2 * a.kv_heads) * a.head_size) +
-                          (a.heads + kv) * a.head_size + at;
-    const Bf16* const v = k + a.kv_heads * a.head_size;
-    const Packed<Bf16> raw[4] = {fetch8(k), fetch8(k + half), fetch8(v), fetch8(v + half)};
+    const In* const k = static_cast<const In*>(a.qkv) +
+                        row * static_cast<std::size_t>((a.heads + 2 * a.kv_heads) * a.head_size) +
+                        (a.heads + kv) * a.head_size + at;
+    const In* const v = k + a.kv_heads * a.head_size;
+    const Packed<In> raw[4] = {fetch8(k), fetch8(k + half), fetch8(v), fetch8(v + half)};
     Eight low, high;
     unpack(raw[0], low);
     unpack(raw[1], high);
@@ -69,10 +69,14 @@ void append_heads(const ServedAttention& a, bool rotated, cudaStream_t stream) {
     const std::size_t threads = static_cast<std::size_t>(a.batch) * static_cast<std::size_t>(a.tokens) *
                                 static_cast<std::size_t>(a.kv_heads * a.head_size / 2 / kThreadCols);
     const dim3 blocks(static_cast<unsigned>((threads + kAppendThreads - 1) / kAppendThreads));
-    if (a.cache == ServedCache::bf16)
-        launch("append_heads", append_kernel<Bf16>, blocks, kAppendThreads, stream, a, rotated);
+    const auto run = [&](auto* kernel) {
+        launch("append_heads", kernel, blocks, kAppendThreads, stream, a, rotated);
+    };
+    const bool wide = a.cache == ServedCache::bf16;
+    if (a.element == Element::f32)
+        run(wide ? append_kernel<Bf16, float> : append_kernel<std::uint8_t, float>);
     else
-        launch("append_heads", append_kernel<std::uint8_t>, blocks, kAppendThreads, stream, a, rotated);
+        run(wide ? append_kernel<Bf16, Bf16> : append_kernel<std::uint8_t, Bf16>);
 }
 
 }  // namespace fp8lab::cuda

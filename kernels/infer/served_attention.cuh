@@ -171,7 +171,7 @@ class AttentionBlock : AttentionWork<F> {
             }
     }
     __device__ float v_scale() const { return F::kWidened ? a_.v_scales[kv_] : 1; }
-    // Where the result of a row goes: as q_row(), of rows of heads * head_size.
+    // Which head of all rows the result of a row is.
     __device__ std::size_t out_at(int row) const {
         return ((static_cast<std::size_t>(sequence_) * static_cast<std::size_t>(a_.tokens) +
                  static_cast<std::size_t>(row / group_)) *

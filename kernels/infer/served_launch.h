@@ -18,12 +18,14 @@ struct RowTarget {
 // Row r of the result is row r * step + step - 1 of x, divided by its root mean square, times the gain.
 void norm_rows(const void* x, Element element, int step, const float* gain, const RowTarget& target,
                cudaStream_t stream);
-void gate_rows(const void* gate_up, const RowTarget& target, cudaStream_t stream);  // (rows, 2 cols) in BF16
-void cast_rows(const void* x, const RowTarget& target, cudaStream_t stream);        // (rows, cols) in BF16
+void gate_rows(const void* gate_up, Element element, const RowTarget& target,
+               cudaStream_t stream);                                          // (rows, 2 cols)
+void cast_rows(const void* x, const RowTarget& target, cudaStream_t stream);  // (rows, cols) in BF16
 
-// K, rotated, and V of qkv (rows, (heads + 2 kv_heads) head_size) in BF16 into the cache of a layer.
+// K, rotated, and V of qkv (rows, (heads + 2 kv_heads) head_size) into the cache of a layer.
 struct ServedAttention {
     const void* qkv = nullptr;
+    Element element = Element::bf16;  // of qkv; or f32
     void *k = nullptr, *v = nullptr;  // of the layer
     const float *k_scales = nullptr, *v_scales = nullptr, *cos = nullptr, *sin = nullptr;
     const std::int32_t* length = nullptr;

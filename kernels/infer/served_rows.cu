@@ -34,16 +34,16 @@ struct HeldRows {
     }
     __device__ void values(const Raw& raw, Eight& v) const { unpack(raw, v); }
 };
+template <class T>
 struct GatedRows {
     static constexpr bool kNorm = false;
     struct Raw {
-        Packed<Bf16> gate, up;
+        Packed<T> gate, up;
     };
-    const Bf16* gate_up;
+    const T* gate_up;
     int cols;
     __device__ Raw fetch(int row, int c) const {
-        const Bf16* const at =
-            gate_up + 2 * static_cast<std::size_t>(row) * static_cast<std::size_t>(cols) + c;
+        const T* const at = gate_up + 2 * static_cast<std::size_t>(row) * static_cast<std::size_t>(cols) + c;
         return {fetch8(at), fetch8(at + cols)};
     }
     __device__ void values(const Raw& raw, Eight& v) const {
@@ -222,8 +222,13 @@ void norm_rows(const void* x, Element element, int step, const float* gain, cons
         with_rows("norm_rows", NormRows<Bf16>{static_cast<const Bf16*>(x), step, target.cols, gain}, target,
                   stream);
 }
-void gate_rows(const void* gate_up, const RowTarget& target, cudaStream_t stream) {
-    with_rows("gate_rows", GatedRows{static_cast<const Bf16*>(gate_up), target.cols}, target, stream);
+void gate_rows(const void* gate_up, Element element, const RowTarget& target, cudaStream_t stream) {
+    if (element == Element::f32)
+        with_rows("gate_rows", GatedRows<float>{static_cast<const float*>(gate_up), target.cols}, target,
+                  stream);
+    else
+        with_rows("gate_rows", GatedRows<Bf16>{static_cast<const Bf16*>(gate_up), target.cols}, target,
+                  stream);
 }
 void cast_rows(const void* x, const RowTarget& target, cudaStream_t stream) {
     with_rows("cast_rows", HeldRows{static_cast<const Bf16*>(x), target.cols}, target, stream);

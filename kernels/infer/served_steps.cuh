@@ -76,15 +76,19 @@ class AttentionWork {
     __device__ const std::byte* tiles(int i) const {
         return F::kWidened ? stage(F::kStages) : stage(i % F::kStages);
     }
-    // Element (row, head 0's element 0 of qkv) of a row, or null behind the last token.
-    __device__ const __nv_bfloat16* q_row(int row) const {
-        const int token = row / group_;
-        if (token >= a_.tokens) return nullptr;
-        return static_cast<const __nv_bfloat16*>(a_.qkv) +
-               (static_cast<std::size_t>(sequence_) * static_cast<std::size_t>(a_.tokens) +
-                static_cast<std::size_t>(token)) *
+    // Where the head of a row begins in qkv; behind the last token: not at all.
+    __device__ bool has_token(int row) const { return row / group_ < a_.tokens; }
+    __device__ std::size_t q_at(int row) const {
+        return (static_cast<std::size_t>(sequence_) * static_cast<std::size_t>(a_.tokens) +
+                static_cast<std::size_t>(row / group_)) *
                    static_cast<std::size_t>((a_.heads + 2 * a_.kv_heads) * a_.head_size) +
-               (kv_ * group_ + row % group_) * a_.head_size;
+               static_cast<std::size_t>((kv_ * group_ + row % group_) * a_.head_size);
+    }
+    __device__ void fetch_q(std::size_t at, Eight& v) const {
+        if (a_.element == Element::f32)
+            load8(static_cast<const float*>(a_.qkv) + at, v);
+        else
+            unpack(fetch8(static_cast<const __nv_bfloat16*>(a_.qkv) + at), v);
     }
 
     // Copies of K and V of step i. A thread has the same piece of every kRowsAtOnce-th row, whose places are as far from each
@@ -140,12 +144,12 @@ class AttentionWork {
         const int half = a_.head_size / 2, used = half / 8;
         for (int n = static_cast<int>(threadIdx.x); n < F::kRows * kPieces / 2; n += F::kThreads) {
             const int row = n / (kPieces / 2), piece = n % (kPieces / 2);
-            const __nv_bfloat16* const q = q_row(first_row_ + row);
             Eight low = {}, high = {};
-            const bool real = q && piece < used;
+            const bool real = has_token(first_row_ + row) && piece < used;
             if (real) {
-                unpack(fetch8(q + piece * 8), low);
-                unpack(fetch8(q + half + piece * 8), high);
+                const std::size_t q = q_at(first_row_ + row) + static_cast<std::size_t>(piece * 8);
+                fetch_q(q, low);
+                fetch_q(q + static_cast<std::size_t>(half), high);
                 Eight cos, sin;
                 const int position = min(length_ + (first_row_ + row) / group_, a_.capacity - 1);
                 const std::size_t angle =

@@ -94,11 +94,12 @@ double bytes_moved(const ServedCase& c, unsigned part, bool rotates) {
         case kServedNorms:
             return 2 * s.layers * rows * s.d * (stream * reads + in);
         case kServedAppends:
-            return s.layers * rows * (2 * kv * (2 + bytes_of_cached(c)) + (rotates ? 4 * (heads + kv) : 0));
+            return s.layers * rows *
+                   (2 * kv * (stream + bytes_of_cached(c)) + (rotates ? 4 * (heads + kv) : 0));
         case kServedCasts:
             return fp8 * s.layers * rows * heads * (2 * reads + in);
         case kServedGates:
-            return s.layers * rows * s.ffn * (4 * reads + in);
+            return s.layers * rows * s.ffn * (2 * stream * reads + in);
         case kServedMemory: {
             double all = 0;
             for (const unsigned one : {kServedNorms, kServedAppends, kServedCasts, kServedGates})
@@ -106,7 +107,8 @@ double bytes_moved(const ServedCase& c, unsigned part, bool rotates) {
             return all;
         }
         case kServedAttention:
-            return s.layers * (s.batch * c.context * 2 * kv * bytes_of_cached(c) + rows * heads * 4);
+            return s.layers *
+                   (s.batch * c.context * 2 * kv * bytes_of_cached(c) + rows * heads * (stream + 2));
         default:
             return weights_of(s) * bytes_of_weight(c) +
                    s.layers * s.batch * (c.context - c.tokens) * 2.0 * kv * bytes_of_cached(c);

@@ -64,6 +64,7 @@ class Attended {
           angles_(s.capacity, s.head_size),
           qkv_(normal_numbers(index(s.batch * s.tokens * stride()), 5)),
           device_qkv_(as_bf16(qkv_)),
+          wide_qkv_(std::span<const float>(qkv_)),
           cos_(std::span<const float>(angles_.cos)),
           sin_(std::span<const float>(angles_.sin)),
           k_(count() * (wide_ ? 2 : 1)),
@@ -76,7 +77,9 @@ class Attended {
         kv_scales_ = scales;
         length_.upload(std::vector<std::int32_t>{s.start});
         fill();
-        a_.qkv = device_qkv_.get(), a_.k = k_.get(), a_.v = v_.get();
+        a_.qkv = device_qkv_.get();
+        if (s.batch == 2) a_.qkv = wide_qkv_.get(), a_.element = Element::f32;
+        a_.k = k_.get(), a_.v = v_.get();
         a_.k_scales = a_.v_scales = scales_.get(), a_.cos = cos_.get(), a_.sin = sin_.get();
         a_.length = length_.get(), a_.out = out_.get(), a_.partials = partials_.get();
         a_.batch = s.batch, a_.tokens = s.tokens, a_.heads = s.heads, a_.kv_heads = s.kv_heads;
@@ -196,6 +199,7 @@ class Attended {
     const Rotations angles_;
     const std::vector<float> qkv_;
     const Buffer<std::uint16_t> device_qkv_;
+    const Buffer<float> wide_qkv_;
     Stream on_;
     Buffer<float> cos_, sin_, scales_;
     Buffer<std::uint8_t> k_, v_;
@@ -285,19 +289,23 @@ TEST_CASE("norms and gates of rows are those of float64, the last rows of sequen
         const std::vector<float> x = normal_numbers(index(2 * kRows * kStep * cols), 2),
                                  gain = normal_numbers(index(cols), 3);
         const Buffer<std::uint16_t> from = as_bf16(x);
-        const Buffer<float> wide(std::span<const float>(x).first(x.size() / 2)),
+        const Buffer<float> wide(std::span<const float>(x.data(), x.size())),
             gains(std::span<const float>(gain.data(), gain.size()));
-        Buffer<std::uint16_t> normed(index(16 * cols)), wide_normed(normed.size()), gated(normed.size());
+        Buffer<std::uint16_t> normed(index(16 * cols)), wide_normed(normed.size()), gated(normed.size()),
+            wide_gated(normed.size());
         RowTarget to;
         to.rows = kRows, to.padded_rows = 16, to.cols = cols, to.out = normed.get();
         norm_rows(from.get(), Element::bf16, kStep, gains.get(), to, on.get());
         to.out = wide_normed.get();
         norm_rows(wide.get(), Element::f32, kStep, gains.get(), to, on.get());
         to.out = gated.get();
-        gate_rows(from.get(), to, on.get());
+        gate_rows(from.get(), Element::bf16, to, on.get());
+        to.out = wide_gated.get();
+        gate_rows(wide.get(), Element::f32, to, on.get());
         on.wait();
         const std::vector<std::uint16_t> n = normed.download(), g = gated.download();
         CHECK(wide_normed.download() == n);
+        CHECK(wide_gated.download() == g);
         double worst = 0;
         for (int r = 0; r < kRows; ++r) {
             const float* const row = x.data() + (r * kStep + kStep - 1) * cols;

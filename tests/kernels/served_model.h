@@ -182,10 +182,10 @@ class Model {
             for (std::size_t i = 0; i < s.size(); ++i) s[i] = in_stream(s[i] + what[i]);
         };
         Row qkv = product(l * kHead + kQkv, norm(s, 2 * l));
-        for (double& v : qkv) v = static_cast<double>(bf16(v));
+        for (double& v : qkv) v = in_stream(v);
         add(product(l * kHead + kOut, attention(l, sequence, position, qkv)));
         Row both = product(l * kHead + kGateUp, norm(s, 2 * l + 1)), h;
-        for (double& v : both) v = static_cast<double>(bf16(v));
+        for (double& v : both) v = in_stream(v);
         for (std::size_t j = 0; j < index(s_.ffn); ++j)
             h.push_back(
                 static_cast<double>(bf16(both[j] / (1 + std::exp(-both[j])) * both[j + index(s_.ffn)])));
