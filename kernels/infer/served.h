@@ -9,8 +9,8 @@
 //
 // Rounding: the inputs of GEMMs are BF16, or E4M3 with the scale 448 / amax of the row or of all real rows. Sums are FP32; qkv,
 // gate and up are rounded to the element of the stream, BF16 or FP32, and a product joins the stream rounded once. What attention
-// and SwiGLU give is rounded to BF16 before it is cast, Q and K when they are rotated, and probabilities (with a cache in E4M3 these
-// and Q are rounded to FP16).
+// and SwiGLU give is rounded to BF16 before it is cast, K and V to the cache. With a stream in BF16 also Q, when it is rotated, and
+// probabilities are, or to FP16 where the cache is E4M3; with one in FP32 they have 16 bits of mantissa or more.
 // Logits are FP32. Sums of attention have an order that depends on the shape and on *length alone; those of GEMMs on the algorithm
 // that was the fastest (kernels/gemm). So the bytes of a sequence do not depend on what the other sequences of a batch hold, except
 // through the amax of e4m3_tensor; with another batch or number of tokens they may differ by roundings.

@@ -27,28 +27,35 @@ void launch_form(const ServedAttention& a, cudaStream_t stream) {
                        F::kThreads, F::kBytes, stream, a);
 }
 // run.template operator()<Form>().
-template <class T, class Run>
+template <class T, class Q, class Run>
 void with_form(bool few, int head_size, const Run& run) {
     if (few)
-        head_size <= kNarrowHead ? run.template operator()<FewRows<T, kNarrowHead>>()
-                                 : run.template operator()<FewRows<T, kMostServedHead>>();
+        head_size <= kNarrowHead ? run.template operator()<FewRows<T, Q, kNarrowHead>>()
+                                 : run.template operator()<FewRows<T, Q, kMostServedHead>>();
     else
-        head_size <= kNarrowHead ? run.template operator()<ManyRows<T, kNarrowHead>>()
-                                 : run.template operator()<ManyRows<T, kMostServedHead>>();
+        head_size <= kNarrowHead ? run.template operator()<ManyRows<T, Q, kNarrowHead>>()
+                                 : run.template operator()<ManyRows<T, Q, kMostServedHead>>();
+}
+template <class T, class Run>
+void with_form(Element element, bool few, int head_size, const Run& run) {
+    if (element == Element::f32)
+        with_form<T, float>(few, head_size, run);
+    else
+        with_form<T, __nv_bfloat16>(few, head_size, run);
 }
 template <class Run>
-void with_form(ServedCache cache, bool few, int head_size, const Run& run) {
+void with_form(ServedCache cache, Element element, bool few, int head_size, const Run& run) {
     if (cache == ServedCache::bf16)
-        with_form<__nv_bfloat16>(few, head_size, run);
+        with_form<__nv_bfloat16>(element, few, head_size, run);
     else
-        with_form<std::uint8_t>(few, head_size, run);
+        with_form<std::uint8_t>(element, few, head_size, run);
 }
 
 }  // namespace
 
 int served_attention_bytes(const ServedShape& s) {
     int bytes = 0;
-    with_form(s.cache, has_few_rows(s.tokens, s.heads, s.kv_heads), s.head_size,
+    with_form(s.cache, s.stream, has_few_rows(s.tokens, s.heads, s.kv_heads), s.head_size,
               [&]<class F>() { bytes = F::kBytes; });
     return bytes;
 }
@@ -71,7 +78,7 @@ int served_splits(const ServedShape& s, int multiprocessors) {
 }
 
 void attend_served(const ServedAttention& a, cudaStream_t stream) {
-    with_form(a.cache, has_few_rows(a.tokens, a.heads, a.kv_heads), a.head_size,
+    with_form(a.cache, a.element, has_few_rows(a.tokens, a.heads, a.kv_heads), a.head_size,
               [&]<class F>() { launch_form<F>(a, stream); });
 }
 

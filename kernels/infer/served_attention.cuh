@@ -49,6 +49,7 @@ class AttentionBlock : AttentionWork<F> {
     }
 
   private:
+    static constexpr int kParts = F::kExact ? 2 : 1;  // of Q and the probabilities
     __device__ void step(int position, const std::byte* tiles) {
         float scores[F::kTiles][F::kColumns / 8][4] = {};
         multiply_q(tiles, scores);
@@ -85,22 +86,30 @@ class AttentionBlock : AttentionWork<F> {
         const int q_place = place(warp_row(0), 0), k_place = place(warp_n_ * F::kColumns, 1);
 #pragma unroll
         for (int d = 0; d < F::kHead / 16; ++d) {
-            std::uint32_t q[F::kTiles][4];
+            std::uint32_t q[kParts][F::kTiles][4];
 #pragma unroll
-            for (int i = 0; i < F::kTiles; ++i)
-                load_fragments<false>(q[i], q_at + behind_row(q_place, d) + i * 16 * F::kRowBytes);
+            for (int part = 0; part < kParts; ++part)
+#pragma unroll
+                for (int i = 0; i < F::kTiles; ++i)
+                    load_fragments<false>(q[part][i], q_at + behind_row(q_place, d) + part * F::kPartBytes +
+                                                          i * 16 * F::kRowBytes);
 #pragma unroll
             for (int j = 0; j < F::kColumns / 16; ++j) {
                 std::uint32_t b[4];
                 load_fragments<false>(b, k_at + behind_row(k_place, d) + j * 16 * F::kRowBytes);
 #pragma unroll
-                for (int i = 0; i < F::kTiles; ++i) {
-                    multiply_add<F::kOf>(scores[i][2 * j], q[i][0], q[i][1], q[i][2], q[i][3], b[0], b[1]);
-                    multiply_add<F::kOf>(scores[i][2 * j + 1], q[i][0], q[i][1], q[i][2], q[i][3], b[2],
-                                         b[3]);
-                }
+                for (int part = 0; part < kParts; ++part)
+#pragma unroll
+                    for (int i = 0; i < F::kTiles; ++i) {
+                        add_product(scores[i][2 * j], q[part][i], b[0], b[1]);
+                        add_product(scores[i][2 * j + 1], q[part][i], b[2], b[3]);
+                    }
             }
         }
+    }
+    static __device__ void add_product(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0,
+                                       std::uint32_t b1) {
+        multiply_add<F::kOf>(c, a[0], a[1], a[2], a[3], b0, b1);
     }
     // exp2(scores - top) take the place of the scores; what was summed is brought to the new top, where a row of the warp has one.
     __device__ void to_probabilities(float (&scores)[F::kTiles][F::kColumns / 8][4]) {
@@ -143,21 +152,27 @@ class AttentionBlock : AttentionWork<F> {
         const int v_place = place(warp_n_ * F::kColumns, 0);
 #pragma unroll
         for (int j = 0; j < F::kColumns / 16; ++j) {
-            std::uint32_t a[F::kTiles][4];
+            std::uint32_t a[kParts][F::kTiles][4];
 #pragma unroll
             for (int i = 0; i < F::kTiles; ++i)
 #pragma unroll
-                for (int e = 0; e < 4; ++e)
-                    a[i][e] = F::pair(p[i][2 * j + e / 2][e % 2 * 2], p[i][2 * j + e / 2][e % 2 * 2 + 1]);
+                for (int e = 0; e < 4; ++e) {
+                    const float first = p[i][2 * j + e / 2][e % 2 * 2],
+                                second = p[i][2 * j + e / 2][e % 2 * 2 + 1];
+                    a[0][i][e] = F::pair(first, second);
+                    if constexpr (F::kExact) a[1][i][e] = F::pair(F::rest(first), F::rest(second));
+                }
 #pragma unroll
             for (int d = 0; d < F::kHead / 16; ++d) {
                 std::uint32_t b[4];
                 load_fragments<true>(b, v_at + behind_row(v_place, d) + j * 16 * F::kRowBytes);
 #pragma unroll
-                for (int i = 0; i < F::kTiles; ++i) {
-                    multiply_add<F::kOf>(sums_[i][2 * d], a[i][0], a[i][1], a[i][2], a[i][3], b[0], b[1]);
-                    multiply_add<F::kOf>(sums_[i][2 * d + 1], a[i][0], a[i][1], a[i][2], a[i][3], b[2], b[3]);
-                }
+                for (int part = 0; part < kParts; ++part)
+#pragma unroll
+                    for (int i = 0; i < F::kTiles; ++i) {
+                        add_product(sums_[i][2 * d], a[part][i], b[0], b[1]);
+                        add_product(sums_[i][2 * d + 1], a[part][i], b[2], b[3]);
+                    }
             }
         }
     }

@@ -9,17 +9,23 @@ namespace fp8lab::cuda {
 
 constexpr int kStep = 64;  // positions
 
-// Of E: the element of the cache; kHead: the width of a head, rounded up. kWarpsN warps share the positions of a step.
-template <class E, int kHeadOf, int kWarpsOfRows, int kWarpsOfStep, int kTilesOfWarp, int kStagesOf>
+// Of E: the element of the cache; kHead: the width of a head, rounded up. kWarpsN warps share the positions of a step. Of Q, the
+// element of qkv: where it is FP32, what rounding leaves of Q and of the probabilities is multiplied too, so that they have 16 bits
+// of mantissa or more.
+template <class E, class Q, int kHeadOf, int kWarpsOfRows, int kWarpsOfStep, int kTilesOfWarp, int kStagesOf>
 struct AttentionForm {
     using T = E;
+    using In = Q;
     static constexpr int kHead = kHeadOf, kWarpsM = kWarpsOfRows, kWarpsN = kWarpsOfStep,
                          kTiles = kTilesOfWarp,  // of 16 rows
         kStages = kStagesOf, kThreads = 32 * kWarpsM * kWarpsN, kRows = 16 * kTiles * kWarpsM,
                          kColumns = kStep / kWarpsN,  // positions of a warp
-        kRowBytes = 2 * kHead, kQBytes = kRows * kRowBytes, kTileBytes = kStep * kRowBytes;
-    static constexpr bool kWidened = sizeof(T) == 1;  // from codes to FP16, in a tile behind the stages
-    static constexpr int kStageBytes = 2 * kStep * kHead * static_cast<int>(sizeof(T)),
+        kRowBytes = 2 * kHead, kTileBytes = kStep * kRowBytes;
+    static constexpr bool kExact = sizeof(In) == 4,
+                          kWidened = sizeof(T) == 1;      // from codes to FP16, behind the stages
+    static constexpr int kPartBytes = kRows * kRowBytes,  // Q, and behind it its rests
+        kQBytes = kPartBytes * (kExact ? 2 : 1),
+                         kStageBytes = 2 * kStep * kHead * static_cast<int>(sizeof(T)),
                          kBytes = kQBytes + kStages * kStageBytes + (kWidened ? 2 * kTileBytes : 0);
     static constexpr Multiplied kOf = kWidened ? Multiplied::f16 : Multiplied::bf16;
     static __device__ std::uint32_t pair(float a, float b) {
@@ -28,11 +34,17 @@ struct AttentionForm {
         else
             return bf16_pair(a, b);
     }
+    static __device__ float rest(float v) {
+        if constexpr (kWidened)
+            return v - __half2float(__float2half_rn(v));
+        else
+            return v - __bfloat162float(__float2bfloat16_rn(v));
+    }
 };
-template <class T, int kHead>
-using ManyRows = AttentionForm<T, kHead, 4, 1, 2, 2>;
-template <class T, int kHead>
-using FewRows = AttentionForm<T, kHead, 1, 4, 1, 3>;
+template <class T, class Q, int kHead>
+using ManyRows = AttentionForm<T, Q, kHead, 4, 1, sizeof(Q) == 4 ? 1 : 2, 2>;
+template <class T, class Q, int kHead>
+using FewRows = AttentionForm<T, Q, kHead, 1, 4, 1, 3>;
 
 // Which rows and positions a block has, and their copies.
 template <class F>
@@ -85,10 +97,7 @@ class AttentionWork {
                static_cast<std::size_t>((kv_ * group_ + row % group_) * a_.head_size);
     }
     __device__ void fetch_q(std::size_t at, Eight& v) const {
-        if (a_.element == Element::f32)
-            load8(static_cast<const float*>(a_.qkv) + at, v);
-        else
-            unpack(fetch8(static_cast<const __nv_bfloat16*>(a_.qkv) + at), v);
+        unpack(fetch8(static_cast<const typename F::In*>(a_.qkv) + at), v);
     }
 
     // Copies of K and V of step i. A thread has the same piece of every kRowsAtOnce-th row, whose places are as far from each
@@ -171,8 +180,17 @@ class AttentionWork {
         }
     }
     __device__ void put_q(int row, int piece, const Eight& v) const {
-        *reinterpret_cast<uint4*>(memory_ + piece_at(row, piece)) = {
-            F::pair(v[0], v[1]), F::pair(v[2], v[3]), F::pair(v[4], v[5]), F::pair(v[6], v[7])};
+        const auto put = [&](std::byte* to, const Eight& of) {
+            *reinterpret_cast<uint4*>(to + piece_at(row, piece)) = {
+                F::pair(of[0], of[1]), F::pair(of[2], of[3]), F::pair(of[4], of[5]), F::pair(of[6], of[7])};
+        };
+        put(memory_, v);
+        if constexpr (F::kExact) {
+            Eight rests;
+#pragma unroll
+            for (int j = 0; j < 8; ++j) rests[j] = F::rest(v[j]);
+            put(memory_ + F::kPartBytes, rests);
+        }
     }
 
     const ServedAttention& a_;

@@ -220,6 +220,7 @@ class Model {
     }
     // Of 16 bits: what the tensor cores multiply.
     double narrow(double v) const {
+        if (s_.stream == Element::f32) return v;
         return wide() ? static_cast<double>(bf16(v))
                       : static_cast<double>(__half2float(__float2half_rn(static_cast<float>(v))));
     }
