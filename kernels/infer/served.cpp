@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "core/base/error.h"
@@ -13,6 +14,10 @@ namespace fp8lab::cuda {
 namespace {
 
 using Bytes = Buffer<std::uint8_t>;
+
+constexpr int kShortOfCudnn = 128;              // tokens; up to these ours is a launch of few blocks as well
+constexpr int kInputsOfLayer = 4;               // of GEMMs
+constexpr long long kMostRows = 65535LL * 128;  // of attention: blocks of a launch, rows of each
 
 void refuse(const char* what, const std::string& why) { throw usage_error(what, why); }
 void check_range(const char* what, int value, int most) {
@@ -31,10 +36,11 @@ void check_shape(const ServedShape& s) {
     if (s.head_size < 16 || s.head_size > kMostServedHead || s.head_size % 16 != 0)
         refuse("heads",
                fmt::format("a head of {} is not a multiple of 16 up to {}", s.head_size, kMostServedHead));
-    if (s.heads < 1 || s.kv_heads < 1 || s.heads % s.kv_heads != 0)
+    check_range("heads", s.heads, kMostServedWidth / 16);
+    check_range("heads of K and V", s.kv_heads, s.heads);
+    if (s.heads % s.kv_heads != 0)
         refuse("heads",
                fmt::format("{} heads are not a multiple of {} heads of K and V", s.heads, s.kv_heads));
-    constexpr long long kMostRows = 65535LL * 128;  // blocks of a launch, rows of each
     if (static_cast<long long>(s.tokens) * (s.heads / s.kv_heads) > kMostRows)
         refuse("tokens", fmt::format("{} tokens of {} heads for each of K and V are more than {} rows",
                                      s.tokens, s.heads / s.kv_heads, kMostRows));
@@ -110,9 +116,8 @@ void ServedPass::Parts::plan(const Lt& lt, cudaStream_t on) {
 
 // cuDNN's reads K and V where the GEMM left them: of positions that are not in the cache yet.
 void ServedPass::Parts::plan_attention() {
-    constexpr int kShort = 128;
     if (!shape.from_empty || shape.own_attention || shape.stream != Element::bf16 ||
-        shape.cache != ServedCache::bf16 || shape.tokens <= kShort)
+        shape.cache != ServedCache::bf16 || shape.tokens <= kShortOfCudnn)
         return;
     AttentionSizes sizes;
     sizes.sequences = shape.batch, sizes.context = shape.tokens, sizes.heads = shape.heads;
@@ -134,8 +139,7 @@ void ServedPass::Parts::allocate() {
     attended = Bytes(2 * area(padded_rows, heads));
     gated = of_stream(2 * shape.ffn);
     scales = Buffer<float>(rows);
-    constexpr int kInputs = 4;  // of a layer
-    amaxes = Buffer<std::uint32_t>(static_cast<std::size_t>(kInputs * shape.layers + 1));
+    amaxes = Buffer<std::uint32_t>(static_cast<std::size_t>(kInputsOfLayer * shape.layers + 1));
     if (splits > 1)
         partials = Buffer<float>(area(shape.rows() * shape.heads, splits * partial_width(shape.head_size)));
     logits = Buffer<float>(shape.vocabulary > 0 ? area(padded_batch, padded_vocabulary) : 0);

@@ -132,27 +132,42 @@ __device__ inline void store_row(const RowTarget& to, int row, float scale, cons
     }
 }
 
+// The gains of a thread's columns. Where registers are left they are on their way with the row.
 template <class Source, class Team>
-__device__ inline void normalise([[maybe_unused]] const Source& source, int cols, Eight (&v)[Team::kEights],
-                                 float* slots) {
-    float squares = 0;
+class Gains {
+  public:
+    __device__ Gains(const Source& source, int cols) : source_(source), cols_(cols) {
+        if constexpr (kHeld)
 #pragma unroll
-    for (int k = 0; k < Team::kEights; ++k)
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) squares = fmaf(v[k][j], v[k][j], squares);
-    squares = team_sum<Team>(squares, slots);
-    const float inverse = 1 / sqrtf(squares / static_cast<float>(cols) + 1e-6F);
-#pragma unroll
-    for (int k = 0; k < Team::kEights; ++k) {
-        const int c = Team::column(k);
-        if (c >= cols) continue;
-        Eight gain;
-        load8(source.gain + c, gain);
-#pragma unroll
-        for (int j = 0; j < kThreadCols; ++j) v[k][j] = v[k][j] * inverse * gain[j];
+            for (int k = 0; k < Team::kEights; ++k)
+                if (Team::column(k) < cols) load8(source.gain + Team::column(k), held_[k]);
     }
-}
+    __device__ void normalise(Eight (&v)[Team::kEights], float* slots) const {
+        float squares = 0;
+#pragma unroll
+        for (int k = 0; k < Team::kEights; ++k)
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j) squares = fmaf(v[k][j], v[k][j], squares);
+        squares = team_sum<Team>(squares, slots);
+        const float inverse = 1 / sqrtf(squares / static_cast<float>(cols_) + 1e-6F);
+#pragma unroll
+        for (int k = 0; k < Team::kEights; ++k) {
+            const int c = Team::column(k);
+            if (c >= cols_) continue;
+            Eight gain;
+            if constexpr (!kHeld) load8(source_.gain + c, gain);
+#pragma unroll
+            for (int j = 0; j < kThreadCols; ++j)
+                v[k][j] = v[k][j] * inverse * (kHeld ? held_[kHeld ? k : 0][j] : gain[j]);
+        }
+    }
 
+  private:
+    static constexpr bool kHeld = Team::kEights <= 2;
+    const Source& source_;
+    const int cols_;
+    Eight held_[kHeld ? Team::kEights : 1];
+};
 template <class Source, class Team>
 __global__ void __launch_bounds__(Team::kBlock, Team::kEights <= 4 ? 1024 / Team::kBlock : 1)
     row_kernel(const Source source, const RowTarget to, Doing doing) {
@@ -166,10 +181,17 @@ __global__ void __launch_bounds__(Team::kBlock, Team::kEights <= 4 ? 1024 / Team
     for (int k = 0; k < kEights; ++k)
         if (real && Team::column(k) < to.cols) raw[k] = source.fetch(row, Team::column(k));
     Eight v[kEights] = {};
+    if constexpr (Source::kNorm) {
+        const Gains<Source, Team> gains(source, to.cols);
 #pragma unroll
-    for (int k = 0; k < kEights; ++k)
-        if (real && Team::column(k) < to.cols) source.values(raw[k], v[k]);
-    if constexpr (Source::kNorm) normalise<Source, Team>(source, to.cols, v, slots[0]);
+        for (int k = 0; k < kEights; ++k)
+            if (real && Team::column(k) < to.cols) source.values(raw[k], v[k]);
+        gains.normalise(v, slots[0]);
+    } else {
+#pragma unroll
+        for (int k = 0; k < kEights; ++k)
+            if (real && Team::column(k) < to.cols) source.values(raw[k], v[k]);
+    }
     float amax = 0;
     if (to.as != ServedWeights::bf16 && (to.as == ServedWeights::e4m3_row || doing == Doing::measure)) {
 #pragma unroll

@@ -73,6 +73,7 @@ class Attended {
           out_(index(s.batch * s.tokens * s.heads * s.head_size)),
           partials_(index(s.batch * s.tokens * s.heads * s.splits * partial_width(s.head_size))) {
         std::vector<float> scales;
+        scales.reserve(index(s.kv_heads));
         for (int i = 0; i < s.kv_heads; ++i) scales.push_back(wide_ ? 1 : 0.02F * static_cast<float>(i + 1));
         scales_ = Buffer<float>(std::span<const float>(scales));
         kv_scales_ = scales;
@@ -118,7 +119,7 @@ class Attended {
             for (int t = 0; t < s_.tokens; ++t)
                 for (int kv = 0; kv < s_.kv_heads; ++kv)
                     for (int i = 0; i < s_.head_size; ++i) {
-                        const float* const k = row(b, t) + (s_.heads + kv) * s_.head_size;
+                        const float* const k = row(b, t) + index((s_.heads + kv) * s_.head_size);
                         const float values[] = {angles_.rotated(k, s_.start + t, i),
                                                 k[s_.kv_heads * s_.head_size + i]};
                         for (int of = 0; of < 2; ++of)
@@ -144,7 +145,7 @@ class Attended {
     std::size_t at(int b, int kv, int t, int i) const {
         return index(((b * s_.kv_heads + kv) * s_.capacity + t) * s_.head_size + i);
     }
-    const float* row(int b, int t) const { return qkv_.data() + (b * s_.tokens + t) * stride(); }
+    const float* row(int b, int t) const { return qkv_.data() + index((b * s_.tokens + t) * stride()); }
     void put(std::vector<std::uint8_t>& to, std::size_t i, float v, int kv) const {
         if (wide_) {
             const __nv_bfloat16 rounded = __float2bfloat16_rn(v);
@@ -179,7 +180,7 @@ class Attended {
         for (int j = 0; j < n; ++j) {
             double score = 0;
             for (int i = 0; i < hd; ++i) {
-                const float q = angles_.rotated(row(b, t) + h * hd, s_.start + t, i);
+                const float q = angles_.rotated(row(b, t) + index(h * hd), s_.start + t, i);
                 const float used = s_.element == Element::f32 ? q
                                    : wide_                    ? bf16(static_cast<double>(q))
                                                               : __half2float(__float2half_rn(q));
@@ -252,23 +253,23 @@ TEST_CASE("a row of what attention gives is cast as core casts it, bit for bit")
     const Stream on;
     for (const int cols : {16, 512, 528, 2064, 4112, 8208, 16400}) {
         CAPTURE(cols);
-        constexpr int kRows = 3, kPadded = 16;
-        std::vector<float> x = normal_numbers(index(kRows * cols), 9);
+        const int rows = 3, padded_rows = 16;
+        std::vector<float> x = normal_numbers(index(rows * cols), 9);
         for (int i = 0; i < cols; ++i) x[index(cols + i)] = 0;
         const Buffer<std::uint16_t> from = as_bf16(x);
-        Buffer<std::uint8_t> codes(index(kPadded * cols));
-        Buffer<float> scales(kPadded);
+        Buffer<std::uint8_t> codes(index(padded_rows * cols));
+        Buffer<float> scales(padded_rows);
         Buffer<std::uint32_t> amax(1);
         for (const ServedWeights as : {ServedWeights::e4m3_row, ServedWeights::e4m3_tensor}) {
             copy_to_device(codes.get(), std::vector<std::uint8_t>(codes.size(), 0xFF).data(), codes.size());
-            cast_rows(from.get(), {as, kRows, kPadded, cols, codes.get(), scales.get(), amax.get()},
+            cast_rows(from.get(), {as, rows, padded_rows, cols, codes.get(), scales.get(), amax.get()},
                       on.get());
             on.wait();
             std::vector<std::uint8_t> want(codes.size());
             std::vector<float> factors;
             float all = 0;
             for (const float v : x) all = std::max(all, std::abs(v));
-            for (int r = 0; r < kRows; ++r) {
+            for (int r = 0; r < rows; ++r) {
                 float most = 0;
                 for (int i = 0; i < cols; ++i) most = std::max(most, std::abs(x[index(r * cols + i)]));
                 if (as == ServedWeights::e4m3_tensor) most = all;
@@ -279,7 +280,7 @@ TEST_CASE("a row of what attention gives is cast as core casts it, bit for bit")
             }
             CHECK(codes.download() == want);
             const std::vector<float> got = scales.download();
-            CHECK(std::equal(factors.begin(), factors.begin() + (as == ServedWeights::e4m3_row ? kRows : 1),
+            CHECK(std::equal(factors.begin(), factors.begin() + (as == ServedWeights::e4m3_row ? rows : 1),
                              got.begin()));
         }
     }
@@ -290,8 +291,8 @@ TEST_CASE("norms and gates of rows are those of float64, the last rows of sequen
     const Stream on;
     for (const int cols : {48, 1040, 4112, 16400}) {
         CAPTURE(cols);
-        constexpr int kRows = 2, kStep = 3;
-        const std::vector<float> x = normal_numbers(index(2 * kRows * kStep * cols), 2),
+        const int rows = 2, step = 3;
+        const std::vector<float> x = normal_numbers(index(2 * rows * step * cols), 2),
                                  gain = normal_numbers(index(cols), 3);
         const Buffer<std::uint16_t> from = as_bf16(x);
         const Buffer<float> wide(std::span<const float>(x.data(), x.size())),
@@ -299,10 +300,10 @@ TEST_CASE("norms and gates of rows are those of float64, the last rows of sequen
         Buffer<std::uint16_t> normed(index(16 * cols)), wide_normed(normed.size()), gated(normed.size()),
             wide_gated(normed.size());
         RowTarget to;
-        to.rows = kRows, to.padded_rows = 16, to.cols = cols, to.out = normed.get();
-        norm_rows(from.get(), Element::bf16, kStep, gains.get(), to, on.get());
+        to.rows = rows, to.padded_rows = 16, to.cols = cols, to.out = normed.get();
+        norm_rows(from.get(), Element::bf16, step, gains.get(), to, on.get());
         to.out = wide_normed.get();
-        norm_rows(wide.get(), Element::f32, kStep, gains.get(), to, on.get());
+        norm_rows(wide.get(), Element::f32, step, gains.get(), to, on.get());
         to.out = gated.get();
         gate_rows(from.get(), Element::bf16, to, on.get());
         to.out = wide_gated.get();
@@ -312,9 +313,9 @@ TEST_CASE("norms and gates of rows are those of float64, the last rows of sequen
         CHECK(wide_normed.download() == n);
         CHECK(wide_gated.download() == g);
         double worst = 0;
-        for (int r = 0; r < kRows; ++r) {
-            const float* const row = x.data() + (r * kStep + kStep - 1) * cols;
-            const float *const gate = x.data() + 2 * r * cols, *const up = gate + cols;
+        for (int r = 0; r < rows; ++r) {
+            const float* const row = x.data() + index((r * step + step - 1) * cols);
+            const float *const gate = x.data() + index(2 * r * cols), *const up = gate + cols;
             double squares = 0;
             for (int i = 0; i < cols; ++i)
                 squares += static_cast<double>(row[i]) * static_cast<double>(row[i]);
@@ -330,7 +331,7 @@ TEST_CASE("norms and gates of rows are those of float64, the last rows of sequen
             }
         }
         CHECK(worst <= std::ldexp(1.01, -8));  // half a step of BF16
-        CHECK(std::all_of(n.begin() + kRows * cols, n.end(),
+        CHECK(std::all_of(n.begin() + std::ptrdiff_t{rows} * cols, n.end(),
                           [](std::uint16_t bits) { return (bits & 0x7FFF) == 0; }));
     }
 }

@@ -41,6 +41,7 @@ class Runner {
     void put(const std::vector<float>& x) {
         if (s_.stream == Element::f32) return copy_to_device(pass_.stream(), x.data(), 4 * x.size());
         std::vector<__nv_bfloat16> rounded;
+        rounded.reserve(x.size());
         for (const float v : x) rounded.push_back(__float2bfloat16_rn(v));
         copy_to_device(pass_.stream(), rounded.data(), 2 * x.size());
     }
@@ -138,8 +139,9 @@ TEST_CASE("a pass of several tokens through all layers is that of float64") {
         const std::vector<float> x = random_rows(s, 7);
         Row want;
         for (int b = 0; b < s.batch; ++b) {
-            const auto at = x.begin() + b * s.tokens * s.d;
-            const Row of = model.reference(b, std::vector<float>(at, at + s.tokens * s.d), s.tokens, c.start);
+            const std::ptrdiff_t part = std::ptrdiff_t{s.tokens} * s.d;
+            const auto at = x.begin() + b * part;
+            const Row of = model.reference(b, std::vector<float>(at, at + part), s.tokens, c.start);
             want.insert(want.end(), of.begin(), of.end());
         }
         const std::vector<float> got = runner.run(model.device(), x);
@@ -164,7 +166,7 @@ TEST_CASE("a pass of n tokens and one of the next is n and one passes of a token
         for (int t = 0; t < prefill.tokens; ++t) {
             std::vector<float> rows;
             for (int b = 0; b < prefill.batch; ++b) {
-                const auto at = x.begin() + (b * prefill.tokens + t) * prefill.d;
+                const auto at = x.begin() + std::ptrdiff_t{b * prefill.tokens + t} * prefill.d;
                 rows.insert(rows.end(), at, at + prefill.d);
             }
             alone.set_length(t);
@@ -188,7 +190,7 @@ TEST_CASE("the bytes of a sequence do not depend on the sequences beside it in a
         std::vector<float> x = random_rows(s, 1), other = random_rows(s, 2);
         std::copy_n(x.begin(), s.tokens * s.d, other.begin());
         const std::vector<float> a = runner.run(model.device(), x), b = runner.run(model.device(), other);
-        CHECK(std::equal(a.begin(), a.begin() + s.tokens * s.d, b.begin()));
+        CHECK(std::equal(a.begin(), a.begin() + std::ptrdiff_t{s.tokens} * s.d, b.begin()));
         CHECK(a != b);
     }
 }
