@@ -320,13 +320,19 @@ void Presentation::draw_room(Rect area) {
     ui::probe(context_, "present.room", area);
 }
 
-// Count, provenance and which of two states; from the right. Returns where they begin.
+// Count, planned minutes, provenance and which of two states; from the right. Returns where they begin.
 float Presentation::draw_state(Rect strip) {
     const float y = (strip.y0 + strip.y1) / 2;
     const std::string count = fmt::format("{} / {}", lecture_->at() + 1, lecture_->deck().scenes.size());
     float right = strip.x1 - context_.px(kPresentMargin);
     ui::text_mid(context_, {right, y}, count, {Role::text}, {Face::mono, 15}, Anchor::right);
     right -= ui::text_width(context_, count, {Face::mono, 15}) + context_.px(16);
+    if (const std::string plan = plan_text(lecture_->deck(), lecture_->at()); !plan.empty()) {
+        ui::text_mid(context_, {right, y}, plan, {Role::muted}, kMono13, Anchor::right);
+        const float left = right - ui::text_width(context_, plan, kMono13);
+        ui::probe(context_, "present.plan", {left, strip.y0, right, strip.y1}, {}, plan);
+        right = left - context_.px(16);
+    }
     const std::string badge(ui::badge_words(lecture_->lab().provenance()));
     const float wide = ui::text_width(context_, badge, kMono13) + context_.px(34);
     const Rect box{right - wide, y - context_.px(12), right, y + context_.px(12)};
