@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/shell/sheets/sheet.h"
 #include "core/base/match.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -164,6 +165,26 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
     ImGui::PopStyleVar();
     if (!context.focus.visible && ui::key_pressed(ui::Key::enter)) taken = selected();
     return taken;
+}
+
+bool draw_finder_sheet(ui::Context& context, const FinderSheet& sheet, Finder& finder,
+                       std::span<const FindRow> rows) {
+    constexpr float kMostOfWidth = 0.36F, kGap = 32, kTop = 16;
+    const SheetArea area = begin_sheet(context, sheet.name, sheet.title, sheet.width, sheet.height);
+    const auto px = [&](float logical) { return std::round(context.px(logical)); };
+    const Rect all = area.content;
+    const float top = all.y0 + px(kTop);
+    const float list = std::min(px(sheet.list_width), std::round(all.width() * kMostOfWidth));
+    finder.draw(context, sheet.list, rows, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
+    if (const auto row = finder.selected()) {
+        begin_sheet_list(context, sheet.part(*row), {all.x0 + list + px(kGap), top, all.x1, all.y1});
+        ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+        sheet.draw(*row);
+        ImGui::PopStyleVar();
+        end_sheet_list(context);
+    }
+    end_sheet();
+    return area.closed;
 }
 
 }  // namespace fp8lab
