@@ -246,6 +246,9 @@ TEST_CASE("a deck with times is walked by keys, and shows when each scene is pla
         CAPTURE(i);
         CHECK(lecture.at() == i);
         CHECK(hall.words("present.plan") == plan_text(lecture.deck(), i));
+        const std::string& lab = lecture.scene().lab;  // whose numbers they are, where there is no GPU
+        const bool recorded = lab == "speed" || lab == "memory";
+        CHECK(hall.words("present.badge") == (recorded ? "RECORDED, H200" : "CPU EMULATED"));
         if (lecture.asking()) hall.press(ui::Key::enter);
         CHECK(hall.shows("present.figure"));
         hall.press(ui::Key::right);
