@@ -14,6 +14,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kFinderLine = 40, kRow = 36, kKinds = 84, kPad = 12;
+constexpr float kMostOfSheet = 0.36F, kBeside = 32, kBelowTitle = 16;
 constexpr std::ptrdiff_t kPage = 8;
 
 void append_utf8(std::string& text, unsigned c) {
@@ -169,15 +170,14 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
 
 bool draw_finder_sheet(ui::Context& context, const FinderSheet& sheet, Finder& finder,
                        std::span<const FindRow> rows) {
-    constexpr float kMostOfWidth = 0.36F, kGap = 32, kTop = 16;
     const SheetArea area = begin_sheet(context, sheet.name, sheet.title, sheet.width, sheet.height);
     const auto px = [&](float logical) { return std::round(context.px(logical)); };
     const Rect all = area.content;
-    const float top = all.y0 + px(kTop);
-    const float list = std::min(px(sheet.list_width), std::round(all.width() * kMostOfWidth));
+    const float top = all.y0 + px(kBelowTitle);
+    const float list = std::min(px(sheet.list_width), std::round(all.width() * kMostOfSheet));
     finder.draw(context, sheet.list, rows, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
     if (const auto row = finder.selected()) {
-        begin_sheet_list(context, sheet.part(*row), {all.x0 + list + px(kGap), top, all.x1, all.y1});
+        begin_sheet_list(context, sheet.part(*row), {all.x0 + list + px(kBeside), top, all.x1, all.y1});
         ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
         sheet.draw(*row);
         ImGui::PopStyleVar();
