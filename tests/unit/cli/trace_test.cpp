@@ -136,13 +136,13 @@ std::string schema_fault(const json& trace) {
     std::map<std::pair<int, int>, std::vector<json>> threads;
     std::set<int> named;
     for (const json& event : trace["traceEvents"]) {
-        if (const std::string fault = event_fault(event); !fault.empty()) return fault;
+        if (std::string fault = event_fault(event); !fault.empty()) return fault;
         if (event["name"] == "process_name") named.insert(event["pid"].get<int>());
         if (event["ph"] == "X") threads[{event["pid"], event["tid"]}].push_back(event);
     }
     for (const auto& [thread, spans] : threads) {
         if (!named.contains(thread.first)) return "a process without a name";
-        if (const std::string fault = nesting_fault(spans); !fault.empty()) return fault;
+        if (std::string fault = nesting_fault(spans); !fault.empty()) return fault;
     }
     return threads.empty() ? "no span" : "";
 }

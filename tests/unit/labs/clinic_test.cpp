@@ -254,7 +254,7 @@ TEST_CASE(
     for (std::size_t i = 0; i < kLetters.size(); ++i)  // nor by the order of the diagnoses
         CHECK(dealt(kFirstDeal)[i] != dealt(kOpenDeal)[i]);
     const auto names_a_case = [](std::string_view event) {
-        return event.starts_with("case=") || event.find("_") < event.find('=');
+        return event.starts_with("case=") || event.find('_') < event.find('=');
     };
     int checked = 0;
     const auto check_events = [&](const auto& events, auto text_of) {
