@@ -53,7 +53,7 @@ std::string numbered(const RunFinding& finding) {
 // The mean share; "?" where it was not counted, "-" where the finding is not about it.
 std::string lost_cell(const RunFinding& finding) {
     using enum FindingKind;
-    if (finding.kind == not_fp8 || finding.kind == overflow_nan) return "-";
+    if (finding.kind == not_fp8 || finding.kind == overflow_nan || finding.kind == infinite_scale) return "-";
     return finding.lost_known ? lost_percent(finding.lost_pct) : "?";
 }
 

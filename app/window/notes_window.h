@@ -1,5 +1,5 @@
-// The presenter's window: notes of the scene, what comes next, the room's votes, a clock. Keys pressed in it
-// go to the lecture.
+// The presenter's window: what to say, ask and do at the scene, its notes, what comes next, the room's votes, a clock and
+// whether the lecture is on time. Keys pressed in it go to the lecture.
 #pragma once
 
 #include <memory>

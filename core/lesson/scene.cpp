@@ -79,6 +79,30 @@ Scene::Tensor tensor_from(const JsonReader& read, const OrderedJson& json, const
     return out;
 }
 
+// "minutes" of a deck or of a scene in it; 0: it has none.
+int minutes_of(const JsonReader& read, const OrderedJson& json, const std::string& at) {
+    constexpr int kMost = 1440;
+    return json.contains("minutes") ? read.integer(json["minutes"], at + "/minutes", 1, kMost) : 0;
+}
+
+Cue cue_from(const JsonReader& read, const OrderedJson& json, const std::string& at) {
+    return {.minutes = minutes_of(read, json, at),
+            .say = read.string_or(json, at, "say"),
+            .ask = read.string_or(json, at, "ask"),
+            .act = read.string_or(json, at, "do")};
+}
+
+// Every scene of a deck with times has its own, and together they are the deck's.
+void check_minutes(const JsonReader& read, const Deck& deck) {
+    for (std::size_t i = 0; i < deck.scenes.size(); ++i)
+        if ((deck.scenes[i].cue.minutes > 0) != (deck.minutes > 0))
+            read.fail(fmt::format("/scenes/{}", i), deck.minutes > 0
+                                                        ? "has no 'minutes', and the deck has"
+                                                        : "has 'minutes', and the deck has none");
+    if (const int sum = deck.begins_at(deck.scenes.size()); sum != deck.minutes)
+        read.fail("/minutes", fmt::format("is {}, and the scenes take {}", deck.minutes, sum));
+}
+
 }  // namespace
 
 Scene parse_scene(std::string_view text, const std::string& where) {
@@ -122,7 +146,8 @@ Scene parse_scene(std::string_view text, const std::string& where) {
 std::string scene_text(const Scene& scene) { return scene.document.dump(2) + "\n"; }
 
 Deck parse_deck(std::string_view text, const std::string& where, const fs::path& folder) {
-    static constexpr std::array<std::string_view, 3> kKnown = {"title", "scenes", "version"};
+    static constexpr std::array<std::string_view, 5> kKnown = {"title", "scenes", "version", "minutes",
+                                                               "prepare"};
     constexpr std::size_t kMostScenes = 500;
     const JsonPlaces places = json_places(text, where);
     const OrderedJson json = OrderedJson::parse(text);
@@ -130,6 +155,8 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
     Deck deck;
     read_head(read, json, "fp8lab_deck", 1, kKnown, deck.notices);
     deck.title = read.string(json, "", "title");
+    deck.minutes = minutes_of(read, json, "");
+    if (json.contains("prepare")) deck.prepare = read.strings(json["prepare"], "/prepare", 0, kMostScenes);
     for (const OrderedJson& entry : read.array(read.member(json, "", "scenes"), "/scenes", 1, kMostScenes)) {
         const std::string at = "/scenes/" + std::to_string(deck.scenes.size());
         read.object(entry, at);
@@ -141,8 +168,16 @@ Deck parse_deck(std::string_view text, const std::string& where, const fs::path&
         Scene& scene = deck.scenes.emplace_back(read_scene(file));
         deck.notices.insert(deck.notices.end(), scene.notices.begin(), scene.notices.end());
         if (entry.contains("notes")) scene.notes = read.string(entry, at, "notes");
+        scene.cue = cue_from(read, entry, at);
     }
+    check_minutes(read, deck);
     return deck;
+}
+
+int Deck::begins_at(std::size_t scene) const {
+    int sum = 0;
+    for (std::size_t i = 0; i < scene; ++i) sum += scenes[i].cue.minutes;
+    return sum;
 }
 
 }  // namespace fp8lab

@@ -39,6 +39,12 @@ namespace fp8lab {
 inline constexpr int kSceneSchema = 1;
 inline constexpr std::size_t kLargestScene = std::size_t{8} << 20;  // also of a deck
 
+// What an instructor says, asks and does at a scene of a deck, a sentence or two each; empty: nothing.
+struct Cue {
+    int minutes = 0;  // planned; 0: the deck has no times
+    std::string say, ask, act;
+};
+
 struct Scene {
     struct Number {
         std::string metric, label;
@@ -73,6 +79,7 @@ struct Scene {
     std::vector<Number> numbers;
     nlohmann::ordered_json compare;  // null: nothing to compare with
     std::optional<Headline> headline;
+    Cue cue;  // of the deck that shows it, not of its file
 
     std::vector<std::string> notices;  // what this version does not know of it, as sentences
     nlohmann::ordered_json document;   // as read: with the members that are not known, in their order
@@ -95,14 +102,32 @@ bool is_scene_line(std::string_view text);
 Scene scene_from_line(std::string_view text);
 
 // A lecture: scenes in order.
-//   {"fp8lab_deck": 1, "title": "...", "scenes": [{"scene": "L05-a-trace", "notes": "instead of the
-//   scene's"}]}
-// "scene" is a path relative to the deck, else the name of a shipped scene (".f8scene" may be left out).
+//
+//   {
+//     "fp8lab_deck": 1,
+//     "title": "FP8 in an hour",
+//     "minutes": 60,                         those of its scenes together; left out: a deck without times
+//     "prepare": ["Run `fp8lab doctor`."],   before the lecture, a sentence or two each; `code` in backticks
+//     "scenes": [
+//       {"scene": "L05-a-trace",             a path relative to the deck, else a shipped scene (".f8scene" may be left out)
+//        "minutes": 4,
+//        "say": "...",                       one sentence to say
+//        "ask": "...",                       where the scene has no vote, or after it
+//        "do": "...",                        live, by which keys
+//        "notes": "..."}                     instead of the scene's
+//     ]
+//   }
 struct Deck {
     std::string title;
+    int minutes = 0;  // 0: no times
+    std::vector<std::string> prepare;
     std::vector<Scene> scenes;
     std::vector<std::string> notices;
+
+    // The planned minute at which a scene begins; of scenes.size() the end.
+    int begins_at(std::size_t scene) const;
 };
+// Also throws input_error where the minutes of the scenes are not those of the deck.
 Deck parse_deck(std::string_view text, const std::string& where, const std::filesystem::path& folder);
 // Reads a deck; a single .f8scene or a folder of scenes is one too. Throws as read_scene().
 Deck read_deck(const std::filesystem::path& path);

@@ -28,9 +28,10 @@ struct Thresholds {
     int fixed_steps = 200;         // in which the scale of weights stands still
 };
 
-// The kinds of findings. Numbers are those of the failure modes of FP8 training, "3?" for what is only hinted at; none
-// where it is none of them.
+// The kinds of findings. Numbers are those of the failure modes of FP8 training, which are the diagnoses of L16
+// (assets/docs/decisions/0006-doctor-and-clinic.md): "3?" for what is only hinted at, none where it is none of them.
 enum class FindingKind {
+    infinite_scale,   // 6   a tensor of zeros whose scale became infinite
     overflow_nan,     // 2   overflow becomes NaN or Inf under overflow=nonsaturate
     not_fp8,          //     NaN or Inf before any cast
     spike,            // 4   a spike kept in the amax history

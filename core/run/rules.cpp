@@ -237,8 +237,18 @@ std::optional<RuleVerdict> judge_loses(const TensorEvidence& e) {
     return RuleVerdict{first_loss(e), "values are lost; the cause is not in these statistics", e.lost};
 }
 
+// max / 0 as a scale ends the run, whatever was logged of the tensor before it.
+std::optional<RuleVerdict> judge_infinite_scale(const TensorEvidence& e) {
+    for (std::size_t i = 0; i < e.size(); ++i)
+        if (std::isinf(e.replay.steps[i].scale))
+            return RuleVerdict{i, "an amax of 0 gives an infinite scale: 0 x Inf is NaN",
+                               kNotFinite - e.step(i)};
+    return std::nullopt;
+}
+
 std::optional<RuleVerdict> judge_all_zero(const TensorEvidence& e) {
     if (e.series.resolution() > 0) return std::nullopt;  // 0.0000 is not 0
+    if (judge_infinite_scale(e)) return std::nullopt;    // said already
     const auto points = e.series.points();
     BinadeCounters counters;
     for (std::size_t i = 1; i < e.size(); ++i) {
@@ -321,6 +331,7 @@ std::span<const RunRule> run_rules() {
     using enum FindingKind;
     // In the order in which they are tried.
     static constexpr RunRule kRules[] = {
+        {infinite_scale, "6", "keep the scale where the amax is 0", true, judge_infinite_scale},
         {overflow_nan, "2", "overflow=saturate", true, judge_overflow_nan},
         {not_fp8, "", "the data, or a smaller learning rate", true, judge_not_fp8},
         {spike, "4", "history 16, or most_recent", true, judge_spike},

@@ -28,7 +28,7 @@ struct Chart {
 
 struct Params {
     std::string letter = "A";
-    int seed = 1, deal = 0;
+    int seed = 1, deal = kFirstDeal;
     int look = kSteps / 2;  // the step under the cursor
     std::string tensor = "x1";
     std::array<Chart, kLetters.size()> charts = {};

@@ -63,6 +63,9 @@ RunSpec patient_of(Disease disease, std::uint64_t seed);
 // narrow accumulator.
 inline constexpr int kMostSeed = 10;  // what is told of the cases was measured on these
 inline constexpr int kMostDeal = 999, kHealthyDeals = 499;
+// Deal 0 has the order of the diagnoses, and scenes, claim cards and examples tell of its cases. So a learner begins with
+// another one, in which no letter is at its place.
+inline constexpr int kOpenDeal = 0, kFirstDeal = 57;
 std::array<Disease, kLetters.size()> dealt(int deal);
 
 struct Diagnosis {

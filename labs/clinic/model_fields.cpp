@@ -93,12 +93,13 @@ std::vector<Row> Clinic::rows(Params& p) {
     out.push_back(
         {integer({.name = "seed", .label = "Seed", .help = "The same diseases, other draws.", .more = true},
                  &p.seed, 1, kMostSeed)});
-    out.push_back(
-        {integer({.name = "deal",
-                  .label = "Deal",
-                  .help = "Which disease is behind which letter, so that a class cannot share answers.",
-                  .more = true},
-                 &p.deal, 0, kMostDeal)});
+    out.push_back({integer(
+        {.name = "deal",
+         .label = "Deal",
+         .help = "Which disease is behind which letter, so that a class cannot share answers. Scenes use "
+                 "deal 0, the order of the diagnoses.",
+         .more = true},
+        &p.deal, 0, kMostDeal)});
     return out;
 }
 

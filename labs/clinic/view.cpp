@@ -111,7 +111,9 @@ void ClinicView::draw_ends(Context& c, const ui::PlotResult& plot, Rect area) {
     add(lab_->opened->patient, "patient", {Role::e4m3, Tone::ink});
     add(lab_->opened->twin, "twin", {Role::bf16, Tone::ink});
     if (lab_->outcome()) add(lab_->cure->treated, "rerun", {Role::text});
-    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8), {area.x0, plot.area.y0, area.x1, plot.area.y1});
+    // Whole words above the lower edge, where the part ends that a prediction covers.
+    ui::end_words(c, std::move(ends), plot.area.x1 + c.px(8),
+                  {area.x0, plot.area.y0, area.x1, plot.area.y1 - c.px(10)});
 }
 
 void ClinicView::draw_curves(Context& c, Rect area) {

@@ -1,5 +1,7 @@
 #include "labs/course/lecture.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -122,6 +124,11 @@ void Lecture::nudge(int steps) {
             **whole = static_cast<int>(std::lround(moved(**whole, 1)));
         if (auto* const* real = std::get_if<double*>(&field.value))
             **real = moved(**real, (field.max - field.min) / 50);
+        if (auto* const* word = std::get_if<std::string*>(&field.value); word && !field.choices.empty()) {
+            const auto now = std::ranges::find(field.choices, **word, &Choice::id) - field.choices.begin();
+            const auto to = std::clamp<std::ptrdiff_t>(now + steps, 0, std::ssize(field.choices) - 1);
+            **word = field.choices[static_cast<std::size_t>(to)].id;
+        }
     }
     take_edits();
 }
@@ -147,6 +154,20 @@ Figure Lecture::figure() const {
     Figure figure = it == figures.end() ? std::move(figures.front()) : std::move(*it);
     figure.title.clear();
     return figure;
+}
+
+std::string plan_text(const Deck& deck, std::size_t scene) {
+    if (deck.minutes == 0) return {};
+    return fmt::format("{} to {} of {} min", deck.begins_at(scene), deck.begins_at(scene + 1), deck.minutes);
+}
+
+std::string pace_text(const Deck& deck, std::size_t scene, double seconds) {
+    const int minutes = static_cast<int>(seconds / 60);
+    const int late = minutes - deck.begins_at(scene + 1);
+    const int early = static_cast<int>(deck.begins_at(scene) - seconds / 60);
+    if (late >= 1) return fmt::format("{} min late", late);
+    if (early >= 1) return fmt::format("{} min early", early);
+    return "on time";
 }
 
 }  // namespace fp8lab

@@ -42,8 +42,9 @@ class Lecture {
 
     void compare();  // switches between the scene's two states
     bool comparing() const { return comparing_; }
-    void nudge(int steps);  // changes the scene's knob: integers by 1, logarithmic fields by factors of 2
-    void toggle_run();      // starts or pauses a lab that trains
+    // Changes the scene's knob: integers by 1, logarithmic fields by factors of 2, a choice to the next one.
+    void nudge(int steps);
+    void toggle_run();  // starts or pauses a lab that trains
     // True while nothing was changed since the scene was opened, so that its sentence is true.
     bool as_told();
     std::string sentence();  // the scene's, else the title of the figure
@@ -71,5 +72,10 @@ class Lecture {
     nlohmann::json told_;    // the lab's state as the scene has it
     nlohmann::json before_;  // the fields that compare() changed
 };
+
+// "0 to 4 of 90 min": when the deck plans this scene; empty: it has no times.
+std::string plan_text(const Deck& deck, std::size_t scene);
+// "on time", "2 min late", "1 min early": so many seconds after the start, in this scene. Less than a minute is on time.
+std::string pace_text(const Deck& deck, std::size_t scene, double seconds);
 
 }  // namespace fp8lab

@@ -9,6 +9,7 @@
 #include "core/lesson/glossary.h"
 #include "core/scaling/recipe_keys.h"
 #include "core/scaling/recipe_lists.h"
+#include "labs/course/deck_pages.h"
 #include "labs/lab.h"
 
 namespace fp8lab {
@@ -146,6 +147,7 @@ ManualPage terms_page() {
 
 std::vector<ManualPart> manual() {
     std::vector<ManualPart> parts = written_manual();
+    parts.push_back(lectures_part());
     parts.push_back({"lists",
                      "Reference",
                      "Written by the program from its own tables.",

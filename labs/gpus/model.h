@@ -26,8 +26,7 @@ inline constexpr int kBadRank = 2, kBadStep = 1000;  // 0-based
 inline constexpr int kBadSteps = 15, kHistory = 16;  // how long the histories hold its amax
 inline constexpr int kTailSteps = 100;
 inline constexpr int kSameSteps = 200,
-                     kCheckEvery = 50;        // "the same steps": losses, and weights of all ranks
-inline constexpr const char* kWeight = "w2";  // of the table of ranks
+                     kCheckEvery = 50;  // "the same steps": losses, and weights of all ranks
 
 struct Params {
     std::string gpus = "4", rows = "8192", gather = "e4m3", sum = "bf16", wscale = "reduced", bad = "none";

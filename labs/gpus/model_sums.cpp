@@ -13,7 +13,6 @@ namespace fp8lab::gpus {
 namespace {
 
 constexpr const char* kRecipe = "current";
-constexpr const char* kShownWeight = "w2";
 
 void train(Pass& pass) {
     const auto task = make_task(pass.spec);
@@ -94,7 +93,7 @@ std::vector<std::vector<float>> gradients_of(int seed) {
     make_task(wide)->draw(kSumStep, all);
     const ModelPlan plan = model_plan(spec);
     const auto weight = static_cast<std::size_t>(
-        std::ranges::find(plan.parameters, kShownWeight, &ParameterSpec::name) - plan.parameters.begin());
+        std::ranges::find(plan.parameters, kWeight, &ParameterSpec::name) - plan.parameters.begin());
     std::vector<std::vector<float>> out;
     for (std::size_t rank = 0; rank < kSumRanks; ++rank) {
         ask_between();

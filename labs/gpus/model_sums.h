@@ -23,7 +23,8 @@
 namespace fp8lab::gpus {
 
 inline constexpr int kSumRanks = 1024, kSumRows = 32, kSumStep = 300;
-inline constexpr int kSumPlaces = 11;  // 1, 2, 4, ..., 1,024 ranks
+inline constexpr int kSumPlaces = 11;         // 1, 2, 4, ..., 1,024 ranks
+inline constexpr const char* kWeight = "w2";  // whose gradient is summed; also that of the table of ranks
 
 struct SumCurve {
     std::string_view id;  // of rank_sums()

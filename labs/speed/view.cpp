@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/base/units.h"
 #include "labs/speed/model_figures.h"
@@ -320,8 +321,12 @@ void SpeedView::draw_step(Context& c, Rect area) {
 }
 
 bool SpeedView::key(Context&, ui::Key key) {
-    if (key == ui::Key::space) {  // without a GPU the button says why nothing happens
-        if (lab_.gpu_reason().empty() && !lab_.busy()) lab_.act("measure");
+    static constexpr std::array kActions = {std::pair{ui::Key::space, "measure"},
+                                            std::pair{ui::Key::g, "measure_grid"},
+                                            std::pair{ui::Key::s, "measure_step"}};
+    const auto action = std::ranges::find(kActions, key, &std::pair<ui::Key, const char*>::first);
+    if (action != kActions.end()) {  // without a GPU the button says why nothing happens
+        if (lab_.gpu_reason().empty() && !lab_.busy()) lab_.act(action->second);
         return true;
     }
     if (key == ui::Key::escape && lab_.busy()) {
@@ -333,7 +338,9 @@ bool SpeedView::key(Context&, ui::Key key) {
 
 std::span<const ViewKey> SpeedView::keys() const {
     static constexpr std::array kKeys = {
-        ViewKey{"Space", "measures the layer on this GPU", ui::Key::space, ui::Key::space}};
+        ViewKey{"Space", "measures the layer on this GPU", ui::Key::space, ui::Key::space},
+        ViewKey{"G", "measures every M on this GPU", ui::Key::g, ui::Key::g},
+        ViewKey{"S", "measures one step on this GPU", ui::Key::s, ui::Key::s}};
     return kKeys;
 }
 

@@ -131,8 +131,10 @@ void SpeedView::measure_button(Context& c) {
                    {.key = "Space", .disabled = !reason.empty(), .why_disabled = reason, .width = -1}))
         lab_.act("measure");
     if (lab_.params().source != kLive || !reason.empty()) return;
-    if (ui::button(c, "speed.measure_grid", "Measure every M", {.width = -1})) lab_.act("measure_grid");
-    if (ui::button(c, "speed.measure_step", "Measure one step", {.width = -1})) lab_.act("measure_step");
+    if (ui::button(c, "speed.measure_grid", "Measure every M", {.key = "G", .width = -1}))
+        lab_.act("measure_grid");
+    if (ui::button(c, "speed.measure_step", "Measure one step", {.key = "S", .width = -1}))
+        lab_.act("measure_step");
 }
 
 namespace {

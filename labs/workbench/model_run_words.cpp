@@ -50,6 +50,8 @@ std::string clause(const Diagnosis& of, const std::vector<const RunFinding*>& gr
     const std::string names = names_words(of, group), step = step_words(first.step);
     const Lane& lane = of.lanes[first.tensor];
     switch (first.kind) {
+        case FindingKind::infinite_scale:
+            return fmt::format("the scale of {} is infinite in step {}", names, step);
         case FindingKind::overflow_nan:
             return fmt::format("{} overflow{} into NaN in step {}", names, one ? "s" : "", step);
         case FindingKind::not_fp8:
@@ -121,7 +123,7 @@ std::string bounds_text(const LostBounds& lost) {
 
 std::string lost_text(const RunFinding& finding) {
     using enum FindingKind;
-    if (finding.kind == not_fp8 || finding.kind == overflow_nan) return "-";
+    if (finding.kind == not_fp8 || finding.kind == overflow_nan || finding.kind == infinite_scale) return "-";
     return finding.lost_known ? bounds_text({finding.lost_pct, finding.lost_pct}) : "?";
 }
 

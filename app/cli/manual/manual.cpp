@@ -1,4 +1,4 @@
-// fp8lab manual [PAGE]... [-o OUT.html]: the manual, as its contents, a page as text, or one HTML file.
+// fp8lab manual [PAGE]... [-o OUT.html]: the manual, as its contents, pages as text, or all or some pages as one HTML file.
 #include "labs/course/manual.h"
 
 #include <fmt/format.h>
@@ -39,28 +39,32 @@ void print_contents(const std::vector<ManualPart>& parts) {
             write_stdout(fmt::format("{:<{}}  {}\n", page.id, width, page.title));
 }
 
-void print_pages(const std::vector<ManualPart>& parts, const std::vector<std::string>& names) {
-    std::vector<const ManualPage*> all, chosen;
+std::vector<ManualPage> chosen_pages(const std::vector<ManualPart>& parts,
+                                     const std::vector<std::string>& names) {
+    std::vector<const ManualPage*> all;
     for (const ManualPart& part : parts)
         for (const ManualPage& page : part.pages) all.push_back(&page);
+    std::vector<ManualPage> out;
     for (const std::string& name : names) {
-        chosen.push_back(find_page(parts, name));
-        if (chosen.back() == nullptr)
-            throw unknown_name("manual", "page", name, all, [](const ManualPage* page) { return page->id; });
+        const ManualPage* page = find_page(parts, name);
+        if (page == nullptr)
+            throw unknown_name("manual", "page", name, all, [](const ManualPage* each) { return each->id; });
+        out.push_back(*page);
     }
-    for (const ManualPage* page : chosen)
-        write_stdout((page == chosen.front() ? "" : "\n") + without_links(page->text));
+    return out;
 }
 
 void run_manual(const ManualArguments& arguments) {
-    if (!arguments.html.empty() && !arguments.pages.empty())
-        throw usage_error("manual", "-o writes the whole manual; name no page with it");
     const std::vector<ManualPart> parts = whole_manual();
-    if (!arguments.pages.empty()) return print_pages(parts, arguments.pages);
-    if (arguments.html.empty()) return print_contents(parts);
-    Outputs outputs;
-    outputs.writes("-o", arguments.html, Holds::page);
-    write_file(arguments.html, manual_html(parts));
+    const std::vector<ManualPage> pages = chosen_pages(parts, arguments.pages);
+    if (!arguments.html.empty()) {
+        Outputs outputs;
+        outputs.writes("-o", arguments.html, Holds::page);
+        return write_file(arguments.html, pages.empty() ? manual_html(parts) : pages_html(pages));
+    }
+    if (pages.empty()) return print_contents(parts);
+    for (std::size_t i = 0; i < pages.size(); ++i)
+        write_stdout((i == 0 ? "" : "\n") + without_links(pages[i].text));
 }
 
 }  // namespace
@@ -70,7 +74,7 @@ void add_manual(CLI::App& app, Globals&) {
     CLI::App* verb = app.add_subcommand(
         "manual", "The manual: its contents, pages as text, or all of it as one HTML file");
     verb->add_option("page", arguments->pages, "pages to print, such as tutorial/afternoon");
-    verb->add_option("-o", arguments->html, "HTML file; - is stdout");
+    verb->add_option("-o", arguments->html, "HTML file of these pages, else of all; - is stdout");
     verb->callback([arguments] { run_manual(*arguments); });
 }
 

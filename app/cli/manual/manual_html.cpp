@@ -29,6 +29,7 @@ std::string last_line(const std::string& code) {
 // Writes a page; knows the command that the numbers at hand are of.
 class PageWriter {
   public:
+    explicit PageWriter(bool whole) : whole_(whole) {}
     std::string html(const ManualPage& page) {
         HtmlOptions options;
         options.heading_id = place_of(page.id);
@@ -45,6 +46,7 @@ class PageWriter {
                                escaped_markup(number->path));
         if (link.starts_with(kPlaceLink))
             return fmt::format("<span id=\"{}\">", escaped_markup(link.substr(kPlaceLink.size())));
+        if (!whole_) return {};
         std::string place;
         if (link.starts_with(kLabLink))
             place = "lab-" + std::string(link.substr(kLabLink.size()));
@@ -67,6 +69,7 @@ class PageWriter {
         return {};
     }
 
+    bool whole_;  // all pages are in the file, so that links have their places
     std::string command_;
 };
 
@@ -82,6 +85,12 @@ std::string contents(const std::vector<ManualPart>& parts) {
     return out + "</nav>\n";
 }
 
+std::string page_end() {
+    return fmt::format(
+        "<footer>Made by FP8 Lab {}, `fp8lab manual -o`.</footer>\n</main>\n</body>\n</html>\n",
+        escaped_markup(FP8LAB_VERSION));
+}
+
 }  // namespace
 
 std::string manual_html(const std::vector<ManualPart>& parts) {
@@ -92,12 +101,17 @@ std::string manual_html(const std::vector<ManualPart>& parts) {
     for (const ManualPart& part : parts) {
         out += fmt::format("<header class=\"part\">\n<h1>{}</h1>\n<p class=\"question\">{}</p>\n</header>\n",
                            escaped_markup(part.title), escaped_markup(part.about));
-        PageWriter writer;
+        PageWriter writer(true);
         for (const ManualPage& page : part.pages) out += writer.html(page);
     }
-    return out + fmt::format(
-                     "<footer>Made by FP8 Lab {}, `fp8lab manual -o`.</footer>\n</main>\n</body>\n</html>\n",
-                     escaped_markup(FP8LAB_VERSION));
+    return out + page_end();
+}
+
+std::string pages_html(const std::vector<ManualPage>& pages) {
+    std::string out = page_begin(pages.front().title);
+    PageWriter writer(false);
+    for (const ManualPage& page : pages) out += writer.html(page);
+    return out + page_end();
 }
 
 }  // namespace fp8lab::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/backend/recording.h"
 #include "core/figure/paint.h"
 #include "labs/course/scene_run.h"
 #include "labs/ui/draw.h"
@@ -29,6 +30,14 @@ Marker marker_of(const std::string& metric) {
     if (metric.find("overflow") != std::string::npos || metric.find("saturated") != std::string::npos)
         return Marker::triangle_up;
     return Marker::none;
+}
+
+// "RECORDED, H200", "CPU EMULATED": where the numbers come from, and the GPU whose they are.
+std::string badge_of(const Lab& lab) {
+    const std::string device = lab.device();
+    std::string out(ui::badge_words(lab.provenance()));
+    if (!device.empty()) out += ", " + short_gpu_name(device.substr(0, device.find_first_of(",:")));
+    return out;
 }
 
 }  // namespace
@@ -320,17 +329,24 @@ void Presentation::draw_room(Rect area) {
     ui::probe(context_, "present.room", area);
 }
 
-// Count, provenance and which of two states; from the right. Returns where they begin.
+// Count, planned minutes, provenance and which of two states; from the right. Returns where they begin.
 float Presentation::draw_state(Rect strip) {
     const float y = (strip.y0 + strip.y1) / 2;
     const std::string count = fmt::format("{} / {}", lecture_->at() + 1, lecture_->deck().scenes.size());
     float right = strip.x1 - context_.px(kPresentMargin);
     ui::text_mid(context_, {right, y}, count, {Role::text}, {Face::mono, 15}, Anchor::right);
     right -= ui::text_width(context_, count, {Face::mono, 15}) + context_.px(16);
-    const std::string badge(ui::badge_words(lecture_->lab().provenance()));
+    if (const std::string plan = plan_text(lecture_->deck(), lecture_->at()); !plan.empty()) {
+        ui::text_mid(context_, {right, y}, plan, {Role::muted}, kMono13, Anchor::right);
+        const float left = right - ui::text_width(context_, plan, kMono13);
+        ui::probe(context_, "present.plan", {left, strip.y0, right, strip.y1}, {}, plan);
+        right = left - context_.px(16);
+    }
+    const std::string badge = badge_of(lecture_->lab());
     const float wide = ui::text_width(context_, badge, kMono13) + context_.px(34);
     const Rect box{right - wide, y - context_.px(12), right, y + context_.px(12)};
     ui::stroke_rect(context_, box, {Role::axis}, 4);
+    ui::probe(context_, "present.badge", box, {}, badge);
     ui::badge_glyph(context_, lecture_->lab().provenance(), {box.x0 + context_.px(14), y});
     ui::text_mid(context_, {box.x0 + context_.px(24), y}, badge, {Role::text}, kMono13);
     right = box.x0 - context_.px(16);

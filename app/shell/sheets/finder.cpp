@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/shell/sheets/sheet.h"
 #include "core/base/match.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -13,6 +14,7 @@ namespace fp8lab {
 namespace {
 
 constexpr float kFinderLine = 40, kRow = 36, kKinds = 84, kPad = 12;
+constexpr float kMostOfSheet = 0.36F, kBeside = 32, kBelowTitle = 16;
 constexpr std::ptrdiff_t kPage = 8;
 
 void append_utf8(std::string& text, unsigned c) {
@@ -164,6 +166,25 @@ std::optional<std::size_t> Finder::draw(ui::Context& context, std::string_view n
     ImGui::PopStyleVar();
     if (!context.focus.visible && ui::key_pressed(ui::Key::enter)) taken = selected();
     return taken;
+}
+
+bool draw_finder_sheet(ui::Context& context, const FinderSheet& sheet, Finder& finder,
+                       std::span<const FindRow> rows) {
+    const SheetArea area = begin_sheet(context, sheet.name, sheet.title, sheet.width, sheet.height);
+    const auto px = [&](float logical) { return std::round(context.px(logical)); };
+    const Rect all = area.content;
+    const float top = all.y0 + px(kBelowTitle);
+    const float list = std::min(px(sheet.list_width), std::round(all.width() * kMostOfSheet));
+    finder.draw(context, sheet.list, rows, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
+    if (const auto row = finder.selected()) {
+        begin_sheet_list(context, sheet.part(*row), {all.x0 + list + px(kBeside), top, all.x1, all.y1});
+        ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+        sheet.draw(*row);
+        ImGui::PopStyleVar();
+        end_sheet_list(context);
+    }
+    end_sheet();
+    return area.closed;
 }
 
 }  // namespace fp8lab

@@ -4,6 +4,7 @@
 // everywhere.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,5 +46,19 @@ class Finder {
     std::size_t at_ = 0;                  // in found_
     bool moved_ = false;                  // the selection scrolls into view
 };
+
+// A sheet with a finder at its left, and what is selected in it at its right.
+struct FinderSheet {
+    std::string_view name, title;  // of the sheet
+    std::string_view list;         // the name of the finder
+    float width, height;           // logical px
+    float list_width;              // at most; less in a small window
+    // The name of the part that scrolls, of this row: each keeps its place. And what is drawn in it.
+    std::function<std::string(std::size_t row)> part;
+    std::function<void(std::size_t row)> draw;
+};
+// Returns whether the sheet was closed.
+bool draw_finder_sheet(ui::Context& context, const FinderSheet& sheet, Finder& finder,
+                       std::span<const FindRow> rows);
 
 }  // namespace fp8lab

@@ -4,15 +4,9 @@
 #include <cmath>
 #include <utility>
 
-#include "app/shell/sheets/sheet.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
-namespace {
-
-constexpr float kGlossaryWidth = 1000, kGlossaryHeight = 680, kList = 300, kGap = 32;
-
-}  // namespace
 
 void GlossarySheet::open(const Glossary& glossary, std::map<std::string, std::string> labs,
                          std::string_view term) {
@@ -30,23 +24,18 @@ void GlossarySheet::show(const Glossary& glossary, std::string_view term) {
 }
 
 bool GlossarySheet::draw(ui::Context& context, const Glossary& glossary, std::string& go_to) {
-    const SheetArea sheet = begin_sheet(context, "glossary", "Glossary", kGlossaryWidth, kGlossaryHeight);
-    const auto px = [&](float logical) { return std::round(context.px(logical)); };
-    const Rect all = sheet.content;
-    const float top = all.y0 + px(16);
-    const float list = std::min(px(kList), std::round(all.width() * 0.36F));
-    finder_.draw(context, "glossary.terms", rows_, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
-    const Rect right{all.x0 + list + px(kGap), top, all.x1, all.y1};
-    if (const auto shown = finder_.selected()) {
-        const Term& term = glossary.terms()[*shown];
-        begin_sheet_list(context, "term." + term.id, right);
-        ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-        draw_term(context, glossary, term, go_to);
-        ImGui::PopStyleVar();
-        end_sheet_list(context);
-    }
-    end_sheet();
-    return !sheet.closed && go_to.empty();
+    const bool closed = draw_finder_sheet(
+        context,
+        {.name = "glossary",
+         .title = "Glossary",
+         .list = "glossary.terms",
+         .width = 1000,
+         .height = 680,
+         .list_width = 300,
+         .part = [&](std::size_t row) { return "term." + glossary.terms()[row].id; },
+         .draw = [&](std::size_t row) { draw_term(context, glossary, glossary.terms()[row], go_to); }},
+        finder_, rows_);
+    return !closed && go_to.empty();
 }
 
 void GlossarySheet::draw_term(ui::Context& context, const Glossary& glossary, const Term& term,

@@ -1,20 +1,13 @@
 #include "app/shell/sheets/manual_sheet.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "app/shell/sheets/sheet.h"
 #include "core/base/error.h"
 #include "labs/course/manual.h"
 #include "labs/ui/markdown.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab {
-namespace {
-
-constexpr float kManualWidth = 1120, kManualHeight = 760, kPages = 380, kPagesGap = 32;
-
-}  // namespace
 
 const std::vector<ManualPart>& ManualSheet::parts() {
     if (!parts_.empty()) return parts_;
@@ -39,26 +32,23 @@ void ManualSheet::open(std::string_view id) {
 
 ManualSheet::Done ManualSheet::draw(ui::Context& context) {
     Done done;
-    const SheetArea sheet = begin_sheet(context, "manual", "Manual", kManualWidth, kManualHeight);
-    const auto px = [&](float logical) { return std::round(context.px(logical)); };
-    const Rect all = sheet.content;
-    const float top = all.y0 + px(16);
-    const float list = std::min(px(kPages), std::round(all.width() * 0.36F));
-    finder_.draw(context, "manual.pages", rows_, {all.x0, top, all.x0 + list, all.y1}, "Type to search");
-    const Rect right{all.x0 + list + px(kPagesGap), top, all.x1, all.y1};
-    if (const auto at = finder_.selected()) {
-        shown_ = page(*at).id;
-        begin_sheet_list(context, "manual." + shown_, right);
-        ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
-        ui::text(context, page(*at).title, Role::text, {Face::sans_bold, 24});
+    const auto draw_page = [&](std::size_t row) {
+        ui::text(context, page(row).title, Role::text, {Face::sans_bold, 24});
         ui::probe(context, "manual.page", {}, {}, shown_);
-        const std::string_view text = page(*at).text;
+        const std::string_view text = page(row).text;
         follow(ui::markdown(context, text.substr(text.find('\n'))), done);
-        ImGui::PopStyleVar();
-        end_sheet_list(context);
-    }
-    end_sheet();
-    done.closed = sheet.closed;
+    };
+    done.closed =
+        draw_finder_sheet(context,
+                          {.name = "manual",
+                           .title = "Manual",
+                           .list = "manual.pages",
+                           .width = 1120,
+                           .height = 760,
+                           .list_width = 380,
+                           .part = [&](std::size_t row) { return "manual." + (shown_ = page(row).id); },
+                           .draw = draw_page},
+                          finder_, rows_);
     return done;
 }
 

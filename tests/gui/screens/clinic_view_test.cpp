@@ -28,6 +28,7 @@ TEST_CASE("L16: a chip opens a case, and arrow keys go on from it") {
 
 TEST_CASE("L16: a diagnosis, a treatment and a rerun solve a case, and Next leads on") {
     Screen screen({860, 1000});
+    screen.set("deal=0");
     screen.click("clinic.case.D");
     screen.click("clinic.diagnosis.2");
     CHECK(screen.lab->params.charts[3].diagnosis == "2");
@@ -78,6 +79,7 @@ TEST_CASE("L16: a low stage shows curves or tensors, a narrow one the table or t
 
 TEST_CASE("L16: R names the disease") {
     Screen screen({860, 1000});
+    screen.set("deal=0");
     CHECK(screen.lab->unsealed().empty());
     CHECK(screen.view.key(screen.gui.context, ui::Key::r));
     CHECK(screen.lab->params.charts[0].revealed);

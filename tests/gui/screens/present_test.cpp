@@ -238,6 +238,56 @@ TEST_CASE("the presenter's notes: this scene, the next one, the votes, a clock")
     CHECK_FALSE(hall.shell.presentation().wants_notes());
 }
 
+TEST_CASE("a deck with times is walked by keys, and shows when each scene is planned") {
+    Hall hall("is-fp8-for-us");
+    Lecture& lecture = *hall.shell.presentation().lecture();
+    const std::size_t scenes = lecture.deck().scenes.size();
+    for (std::size_t i = 0; i < scenes; ++i) {
+        CAPTURE(i);
+        CHECK(lecture.at() == i);
+        CHECK(hall.words("present.plan") == plan_text(lecture.deck(), i));
+        const std::string& lab = lecture.scene().lab;  // whose numbers they are, where there is no GPU
+        const bool recorded = lab == "speed" || lab == "memory";
+        CHECK(hall.words("present.badge") == (recorded ? "RECORDED, H200" : "CPU EMULATED"));
+        if (lecture.asking()) hall.press(ui::Key::enter);
+        CHECK(hall.shows("present.figure"));
+        hall.press(ui::Key::right);
+    }
+    CHECK(lecture.at() == scenes - 1);
+    hall.shell.present(read_deck(find_scene("delayed-scaling")));
+    hall.settle();
+    CHECK_FALSE(hall.shows("present.plan"));
+}
+
+TEST_CASE("the notes of every scene of a deck with times fit above their foot") {
+    for (const char* name : {"low-precision-90", "is-fp8-for-us"}) {
+        Deck deck = read_deck(find_scene(name));
+        for (Scene& scene : deck.scenes) scene.steps = 0;
+        Hall hall("delayed-scaling");
+        hall.shell.present(std::move(deck));
+        hall.settle();
+        Lecture& lecture = *hall.shell.presentation().lecture();
+        for (std::size_t i = 0; i < lecture.deck().scenes.size(); ++i) {
+            lecture.go(i);
+            for (int seen = 0; seen < 2; ++seen, lecture.reveal()) {
+                hall.gui.raw_frame([&](ui::Context& c) {
+                    ImGui::SetNextWindowPos({0, 0});
+                    ImGui::SetNextWindowSize(ImGui::GetIO().DisplaySize);
+                    ImGui::Begin("notes", nullptr, ImGuiWindowFlags_NoDecoration);
+                    const float unit = c.scale;
+                    draw_notes(c, hall.shell.presentation(), {0, 0, 900 * unit, 640 * unit});
+                    ImGui::End();
+                });
+                CAPTURE(name);
+                CAPTURE(lecture.scene().title);
+                const auto& items = hall.gui.context.probes.items;
+                CHECK(items.find("notes.text")->second.rect.y1 <= items.find("notes.foot")->second.rect.y0);
+                CHECK(hall.words("notes.pace").find(i == 0 ? "on time" : "min early") != std::string::npos);
+            }
+        }
+    }
+}
+
 TEST_CASE("every shipped scene can be shown at 1024x640 and at 3840x2160 with nothing off the screen") {
     for (const ImVec2 size : {ImVec2{1024, 640}, ImVec2{3840, 2160}}) {
         if (size.x > 1024 && !tests_all()) continue;

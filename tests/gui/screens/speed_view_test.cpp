@@ -95,8 +95,11 @@ TEST_CASE("L9: without a GPU nothing can be measured, and the button says why") 
     CHECK(screen.lab.params().source == "one");
     CHECK_FALSE(screen.lab.busy());
     ui::Context& context = screen.gui.context;
-    CHECK(screen.view.key(context, ui::Key::space));
-    CHECK(screen.lab.params().source == "one");
+    for (const ui::Key key : {ui::Key::space, ui::Key::g, ui::Key::s}) {
+        CHECK(screen.view.key(context, key));
+        CHECK(screen.lab.params().source == "one");
+    }
+    CHECK_FALSE(screen.view.key(context, ui::Key::m));
 }
 
 TEST_CASE("L9: a point of the sweep is a size, and a pair of the roofline is a layer: a click chooses it") {

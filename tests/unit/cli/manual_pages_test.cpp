@@ -8,10 +8,12 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 
 #include "app/cli/manual/manual_html.h"
 #include "app/cli/manual/verb_pages.h"
 #include "core/files/files.h"
+#include "core/lesson/manual/markdown.h"
 #include "labs/course/manual.h"
 
 using namespace fp8lab;
@@ -76,6 +78,12 @@ TEST_CASE("each written page is in the index, has a command and a short title") 
             listed.insert(page.id);
             CHECK(page.title.size() <= 34);  // the list of the window has room for it
             CHECK(page.text.find("```sh") != std::string::npos);
+            for (const MarkdownBlock& block : parse_markdown(page.text)) {
+                if (block.kind != BlockKind::code || block.info != "text") continue;
+                std::istringstream lines(words_of(block.cells.front()));
+                for (std::string line; std::getline(lines, line);)
+                    CHECK_MESSAGE(line.size() <= 66, line);  // wider ones wrap in a window of 1024 px
+            }
         }
     }
     const std::filesystem::path folder = FP8LAB_SOURCE "/assets/docs/manual";

@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "process.h"
 #include "tests/json.h"
@@ -82,6 +84,69 @@ std::vector<std::string> paths_of_step(int step) {
     return out;
 }
 
+// ---- Chrome's Trace Event Format, by the rules of its document alone.
+
+bool is_time(const json& event, const char* member) {
+    return event.contains(member) && event[member].is_number() &&
+           std::isfinite(event[member].get<double>()) && event[member].get<double>() >= 0;
+}
+
+bool is_text(const json& event, const char* member) {
+    return event.contains(member) && event[member].is_string() && !event[member].get<std::string>().empty();
+}
+
+// What an event lacks; empty: nothing.
+std::string event_fault(const json& event) {
+    if (!event.is_object() || !is_text(event, "ph") || !is_text(event, "name"))
+        return "no object with ph and name";
+    for (const char* member : {"pid", "tid"})
+        if (!event.contains(member) || !event[member].is_number_integer()) return std::string("no ") + member;
+    if (event.contains("args") && !event["args"].is_object()) return "args is no object";
+    if (event["ph"] == "X") {
+        if (!is_time(event, "ts")) return "ts";
+        if (!is_time(event, "dur")) return "dur";
+        return is_text(event, "cat") ? "" : "cat";
+    }
+    if (event["ph"] != "M") return "an event of another kind";
+    if (!event.contains("args")) return "M without args";
+    const std::string name = event["name"];
+    const bool names = name == "process_name" || name == "thread_name";
+    if (names) return is_text(event["args"], "name") ? "" : "M without a name";
+    return name == "process_sort_index" && event["args"]["sort_index"].is_number_integer() ? "" : "M";
+}
+
+// On one thread two spans are apart, or one lies in the other.
+std::string nesting_fault(std::vector<json> spans) {
+    std::ranges::stable_sort(spans, [](const json& a, const json& b) {
+        return std::pair(begin_of(a), -end_of(a)) < std::pair(begin_of(b), -end_of(b));
+    });
+    std::vector<double> open;  // where the spans around the present one end
+    for (const json& span : spans) {
+        while (!open.empty() && open.back() <= begin_of(span)) open.pop_back();
+        if (!open.empty() && end_of(span) > open.back())
+            return "overlaps: " + span["name"].get<std::string>();
+        open.push_back(end_of(span));
+    }
+    return "";
+}
+
+std::string schema_fault(const json& trace) {
+    if (!trace.is_object() || !trace.contains("traceEvents") || !trace["traceEvents"].is_array())
+        return "no traceEvents";
+    std::map<std::pair<int, int>, std::vector<json>> threads;
+    std::set<int> named;
+    for (const json& event : trace["traceEvents"]) {
+        if (std::string fault = event_fault(event); !fault.empty()) return fault;
+        if (event["name"] == "process_name") named.insert(event["pid"].get<int>());
+        if (event["ph"] == "X") threads[{event["pid"], event["tid"]}].push_back(event);
+    }
+    for (const auto& [thread, spans] : threads) {
+        if (!named.contains(thread.first)) return "a process without a name";
+        if (std::string fault = nesting_fault(spans); !fault.empty()) return fault;
+    }
+    return threads.empty() ? "no span" : "";
+}
+
 // One failure is one line, and nothing on stdout.
 void check_trace_refused(const std::string& arguments, int code, const std::string& part) {
     CAPTURE(arguments);
@@ -128,6 +193,45 @@ TEST_CASE("a trace has a process for each arm, and in it every span of every ste
     }
     CHECK(formats == std::set<std::string>{"e4m3", "bf16", "e5m2"});
     CHECK(shapes == std::set<std::string>{"32 x 16, 32 x 8"});
+}
+
+TEST_CASE("a trace keeps to Chrome's trace event format: fields, types, times, nesting") {
+    for (const std::string& run :
+         {kTwoLayers + "--recipe delayed,bf16,nvfp4 --steps 3",
+          kTwoLayers + "--recipe mxfp8 --ranks 2 --accumulate 2 --steps 2",
+          kTwoLayers + "--recipe bf16,delayed:overflow=nonsaturate --steps 5 --poison 1:1e30",
+          std::string(
+              "train --backend cpu --model transformer --d 16 --heads 2 --ffn 16 --blocks 1 --context 16 "
+              "--batch 2 --steps 2 --recipe current")}) {
+        CAPTURE(run);
+        const Finished done = fp8lab(run + " --trace -");
+        CHECK(schema_fault(parsed(done.out)) == "");
+    }
+}
+
+TEST_CASE("the check of the format finds what breaks it") {
+    const json whole = parsed(fp8lab(kTwoLayers + "--recipe delayed --steps 2 --trace -").out);
+    REQUIRE(schema_fault(whole) == "");
+    const auto fault_of = [&](auto change) {
+        json trace = whole;
+        for (json& event : trace["traceEvents"])
+            if (event["name"] == "cast w1") {  // has a neighbour on each side in its pass
+                change(event);
+                break;
+            }
+        return schema_fault(trace);
+    };
+    CHECK(fault_of([](json& e) { e["dur"] = -0.125; }) == "dur");
+    CHECK(fault_of([](json& e) { e["ts"] = "0"; }) == "ts");
+    CHECK(fault_of([](json& e) { e.erase("pid"); }) == "no pid");
+    CHECK(fault_of([](json& e) { e["tid"] = 1.5; }) == "no tid");
+    CHECK(fault_of([](json& e) { e["cat"] = ""; }) == "cat");
+    CHECK(fault_of([](json& e) { e["args"] = "e4m3"; }) == "args is no object");
+    CHECK(fault_of([](json& e) { e["ph"] = "Q"; }) == "an event of another kind");
+    CHECK(fault_of([](json& e) { e["pid"] = 9; }) == "a process without a name");
+    CHECK(fault_of([](json& e) { e["dur"] = 1e9; }) == "overlaps: cast w1");
+    CHECK(schema_fault(json::object()) == "no traceEvents");
+    CHECK(schema_fault({{"traceEvents", json::array()}}) == "no span");
 }
 
 TEST_CASE("blocks are cast for each GEMM, and fp32 casts nothing") {

@@ -10,6 +10,7 @@
 #include "core/run/findings.h"
 #include "core/run/read_run.h"
 #include "core/trainer/cpu_trainer.h"
+#include "labs/clinic/model_cases.h"
 #include "tests/all.h"
 #include "tests/scratch.h"
 
@@ -18,8 +19,7 @@ using namespace fp8lab;
 namespace {
 
 // `fp8lab train --csv`, in this process.
-std::string csv_of(const TrainOptions& options, int steps, int align_step = -1) {
-    const TrainSpec spec = make_train_spec(options);
+std::string csv_of(const TrainSpec& spec, int steps, int align_step = -1) {
     const auto trainer = make_cpu_trainer(spec);
     cli::TrainReport report(spec, cpu_backend()->device());
     while (trainer->steps_done() < steps && !trainer->all_stopped()) {
@@ -28,6 +28,10 @@ std::string csv_of(const TrainOptions& options, int steps, int align_step = -1) 
     }
     report.add(trainer->snapshot());
     return report.csv();
+}
+
+std::string csv_of(const TrainOptions& options, int steps, int align_step = -1) {
+    return csv_of(make_train_spec(options), steps, align_step);
 }
 
 TrainOptions training(const std::string& recipes, std::uint64_t seed) {
@@ -45,8 +49,8 @@ RunLog log_of(const std::string& csv, const std::string& arm) {
 std::string first(const RunLog& log, const std::string& recipe) {
     const auto found = findings(log, parse_recipe(recipe));
     if (found.empty()) return "nothing";
-    const std::string kinds[] = {"overflow", "not FP8",   "spike", "below",    "channel", "stale",
-                                 "loses",    "saturates", "zero",  "headroom", "fixed",   "resumed"};
+    const std::string kinds[] = {"infinite", "overflow",  "not FP8", "spike",    "below", "channel", "stale",
+                                 "loses",    "saturates", "zero",    "headroom", "fixed", "resumed"};
     return found[0].name + " step " + std::to_string(found[0].step) + ": " +
            kinds[static_cast<int>(found[0].kind)];
 }
@@ -192,4 +196,28 @@ TEST_CASE("L13's aligned channel: the input of its down outgrows all other tenso
                   (steps == 151 ? "nothing" : "1.down.x step 151: channel"));
         }
     }
+}
+
+TEST_CASE(
+    "the clinic's trainings as logs: the doctor names the modes that a log shows, and nothing in the "
+    "others") {
+    using clinic::Disease;
+    const std::map<Disease, std::string> seen = {{Disease::small_gradients, "1"},
+                                                 {Disease::nan_overflow, "2"},
+                                                 {Disease::long_history, "4"},
+                                                 {Disease::zero_scale, "6"}};
+    for (const std::uint64_t seed : tested_seeds(10))
+        for (std::size_t i = 0; i < clinic::kDiseases; ++i) {
+            const auto disease = static_cast<Disease>(i);
+            CAPTURE(clinic::info_of(disease).name);
+            CAPTURE(seed);
+            const clinic::RunSpec spec = clinic::patient_of(disease, seed);
+            const RunLog log = log_of(csv_of(spec.train_spec(), clinic::kSteps), "");
+            const auto found = findings(log, parse_recipe(spec.recipe()));
+            const auto expected = seen.find(disease);
+            CHECK(found.empty() == (expected == seen.end()));
+            if (found.empty() || expected == seen.end()) continue;
+            CHECK(found.front().number == expected->second);
+            CHECK(found.front().number == clinic::info_of(disease).diagnosis);
+        }
 }

@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <regex>
 #include <set>
 
 #include "core/base/error.h"
 #include "core/figure/csv.h"
+#include "core/files/files.h"
+#include "core/lesson/claim.h"
+#include "core/lesson/exercise.h"
+#include "core/lesson/scene.h"
 #include "labs/clinic/model.h"
 #include "tests/all.h"
 
@@ -21,7 +26,10 @@ namespace {
 
 struct Made {
     ClinicLab lab;
-    Made(std::initializer_list<std::string> assignments) { set(assignments); }
+    Made(std::initializer_list<std::string> assignments) {
+        set_field(lab.fields(), "deal=0");  // in the order of the diseases
+        set(assignments);
+    }
     void set(std::initializer_list<std::string> assignments) {
         for (const std::string& assignment : assignments) set_field(lab.fields(), assignment);
         lab.update();
@@ -104,7 +112,8 @@ TEST_CASE("L16: runs that end say where, and their instruments show why") {
     CHECK(made("amax_w3") == 0);
     CHECK(std::isinf(made("scale_w3")));
     CHECK(std::isnan(made("gap_pct")));
-    CHECK(made.lab.figures()[0].title == "The run ends in step 0: the first non-finite tensor is w3 (seed 1)");
+    CHECK(made.lab.figures()[0].title ==
+          "The run ends in step 0: the first non-finite tensor is w3 (seed 1)");
     made.set({"case=B", "look=1"});
     CHECK(made("first_nonfinite_step") == 1);
     CHECK(made("amax_x1") * made("scale_x1") > 464);  // beyond the largest value that E4M3 rounds to
@@ -236,6 +245,54 @@ TEST_CASE("L16: no title, word, number or file of a sealed case names its recipe
         for (const std::string_view name : kNames)
             CHECK_MESSAGE(text.find(name) == std::string::npos, letter << ": " << name);
     }
+}
+
+TEST_CASE(
+    "L16: the deal that a learner begins with is told by no file: what names a letter names another deal") {
+    ClinicLab lab;
+    CHECK(field_text(*find_field(lab.fields(), "deal")) == std::to_string(kFirstDeal));
+    for (std::size_t i = 0; i < kLetters.size(); ++i)  // nor by the order of the diagnoses
+        CHECK(dealt(kFirstDeal)[i] != dealt(kOpenDeal)[i]);
+    const auto names_a_case = [](std::string_view event) {
+        return event.starts_with("case=") || event.find('_') < event.find('=');
+    };
+    int checked = 0;
+    const auto check_events = [&](const auto& events, auto text_of) {
+        bool dealt_before = false;
+        for (const auto& event : events) {
+            const std::string text = text_of(event);
+            dealt_before = dealt_before || text == "deal=0";
+            if (!names_a_case(text)) continue;
+            CHECK_MESSAGE(dealt_before, text);
+            ++checked;
+        }
+    };
+    const auto text_of = [](const Event& event) {
+        return event.kind == Event::Kind::set ? event.name + "=" + event.value : event.name;
+    };
+    const std::regex letter("[Cc]ase [A-H]\\b|\\b[A-H]: ");
+    for (const Exercise& exercise : lab.exercises()) {
+        check_events(exercise.solver, text_of);
+        for (const NearMiss& miss : exercise.near_misses) check_events(miss.events, text_of);
+        CHECK(exercise.start.empty());
+        for (const std::string& words : {exercise.question, exercise.predict, exercise.explanation,
+                                         exercise.hints[0], exercise.hints[1], exercise.hints[2]})
+            CHECK_MESSAGE(!std::regex_search(words, letter), words);
+    }
+    for (const Claim& claim : load_claims())
+        if (claim.lab == "clinic") {
+            check_events(claim.experiment, text_of);
+            CHECK_MESSAGE(!std::regex_search(claim.verdict, letter), claim.verdict);
+        }
+    for (const auto& path : shipped_scenes()) {
+        const Scene scene = read_scene(path);
+        if (scene.lab != "clinic") continue;
+        REQUIRE(scene.state.contains("deal"));
+        CHECK(scene.state["deal"] != kFirstDeal);
+        ++checked;
+    }
+    CHECK(checked > 100);
+    CHECK_FALSE(std::regex_search(read_text(asset("text/" + std::string(lab.info().id) + ".md")), letter));
 }
 
 TEST_CASE("L16: a view of a tensor is the newest at the step or before it, and a run is trained once") {

@@ -166,6 +166,43 @@ TEST_CASE("a deck is its scenes, with notes of its own where it has some") {
     CHECK(read_deck(scratch.path / "one.f8scene").title == "The spike");  // a scene alone
 }
 
+TEST_CASE("a deck with times: each scene has its minutes, and they are the deck's") {
+    const Scratch scratch;
+    write_file(scratch.path / "one.f8scene", std::string_view(kWhole));
+    const auto parsed = [&](const std::string& members, const std::string& scenes) {
+        return parse_deck(
+            "{\"fp8lab_deck\": 1, \"title\": \"T\"" + members + ", \"scenes\": [" + scenes + "]}", "d.f8deck",
+            scratch.path);
+    };
+    const std::string two = R"({"scene": "one", "minutes": 2, "say": "S.", "ask": "A?", "do": "D."})",
+                      five = R"({"scene": "one", "minutes": 5})", none = R"({"scene": "one", "say": "S."})";
+    const Deck deck = parsed(R"(, "minutes": 7, "prepare": ["Run `fp8lab doctor`."])", two + "," + five);
+    CHECK(deck.minutes == 7);
+    CHECK(deck.prepare == std::vector<std::string>{"Run `fp8lab doctor`."});
+    CHECK(deck.begins_at(0) == 0);
+    CHECK(deck.begins_at(1) == 2);
+    CHECK(deck.begins_at(2) == 7);
+    const Cue& cue = deck.scenes[0].cue;
+    CHECK(cue.minutes == 2);
+    CHECK(cue.say == "S.");
+    CHECK(cue.ask == "A?");
+    CHECK(cue.act == "D.");
+    CHECK(deck.scenes[1].cue.say.empty());
+    const Deck untimed = parsed("", none);
+    CHECK(untimed.minutes == 0);
+    CHECK(untimed.scenes[0].cue.say == "S.");
+    const auto refused = [&](const std::string& members, const std::string& scenes, const char* why) {
+        CHECK_THROWS_WITH_AS(parsed(members, scenes), doctest::Contains(why), Error);
+    };
+    refused(R"(, "minutes": 8)", two + "," + five, "line 1, column 45: is 8, and the scenes take 7");
+    refused(R"(, "minutes": 2)", two + "," + none, "has no 'minutes', and the deck has");
+    refused("", two, "has 'minutes', and the deck has none");
+    refused(R"(, "minutes": 0)", none, "column 45: expected an integer from 1 to 1440, got 0");
+    refused(R"(, "minutes": "7")", two + "," + five, "expected an integer from 1 to 1440, got \"7\"");
+    refused(R"(, "prepare": "doctor")", none, "line 1");
+    refused("", R"({"scene": "one", "say": 3})", "line 1");
+}
+
 TEST_CASE("a scene that is a pipe, a device or too large is refused without waiting") {
     const Scratch scratch;
     const auto pipe = scratch.path / "pipe.f8scene", zero = scratch.path / "zero.f8scene",

@@ -141,6 +141,22 @@ TEST_CASE("6: a tensor of zeros is a hint, except where four decimals hide it") 
     CHECK(findings(log_of(rounded), kDelayed).empty());
 }
 
+TEST_CASE("6: an infinite scale is found in the first step, logged or replayed, and before all others") {
+    const RunFinding logged = one(log_of(own("w3", {0}, {std::numeric_limits<float>::infinity()}), "current"),
+                                  parse_recipe("current"));
+    CHECK(logged.kind == FindingKind::infinite_scale);
+    CHECK(logged.number == "6");
+    CHECK(logged.step == 0);
+    RunLog log = log_of(amaxes("w3", {0, 1}));
+    log.tensors.push_back(amaxes("x1", {1, 1}));
+    CHECK(one(log, parse_recipe("current:zero_amax=inf")).name == "w3");
+    CHECK(findings(log, parse_recipe("current:zero_amax=keep")).empty());
+    const RunFinding delayed =
+        one(log_of(amaxes("w3", {1, 0, 0, 1})), parse_recipe("delayed:history=1:zero_amax=inf"));
+    CHECK(delayed.kind == FindingKind::infinite_scale);
+    CHECK(delayed.step == 2);  // the scale of step 1 is of step 0
+}
+
 TEST_CASE("9, 3? and a resumed run: only where the run's own scales are logged") {
     const std::vector<float> amax = around(1, 400);
     const auto scales = [&](float factor) {
