@@ -165,7 +165,7 @@ TEST_CASE("each room of the kernels includes only the rooms below it") {
         {"optimizer", {"casts"}},
         {"gemm", {"device"}},
         {"layers", {"casts"}},
-        {"infer", {"device"}},
+        {"infer", {"bench"}},
         {"ranks", {"optimizer"}},
         {"bench", {"gemm", "loss", "layers", "ranks"}},
         {"checks", {"gemm", "casts"}},
