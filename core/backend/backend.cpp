@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/formats/codec.h"

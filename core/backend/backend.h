@@ -12,9 +12,7 @@
 
 #include "core/backend/gemm_grid.h"
 #include "core/backend/grid_plan.h"
-#include "core/backend/infer_case.h"
 #include "core/backend/layer_probe.h"
-#include "core/backend/token_engine.h"
 #include "core/base/provenance.h"
 #include "core/base/result.h"
 #include "core/formats/self_test.h"
@@ -22,6 +20,11 @@
 #include "core/trainer/preparation.h"
 
 namespace fp8lab {
+
+class TokenEngine;   // token_engine.h
+struct ServedModel;  //
+struct InferCase;    // infer_case.h
+struct InferTime;    //
 
 struct DeviceInfo {
     std::string name;  // "AMD EPYC, 2 threads, AVX3"

@@ -36,7 +36,7 @@ ServedWeights find_served_weights(std::string_view name) {
     return hit->id;
 }
 
-std::string_view name_of(ServedCache cache) { return kCaches.at(static_cast<std::size_t>(cache)); }
+std::string_view to_string(ServedCache cache) { return kCaches.at(static_cast<std::size_t>(cache)); }
 
 ServedCache find_served_cache(std::string_view name) {
     const auto hit = std::ranges::find(kCaches, name);

@@ -26,7 +26,7 @@ const ServedWeightsInfo& info_of(ServedWeights id);
 ServedWeights find_served_weights(std::string_view name);
 
 enum class ServedCache { bf16, e4m3 };  // e4m3: a static scale per head of K and of V
-std::string_view name_of(ServedCache cache);
+std::string_view to_string(ServedCache cache);
 // Throws usage_error("--kv", ...).
 ServedCache find_served_cache(std::string_view name);
 std::string served_weights_names(), served_cache_names();  // "bf16, e4m3"

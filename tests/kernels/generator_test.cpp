@@ -177,7 +177,7 @@ const std::vector<std::vector<int>> kTexts = {{7, 1, 30}, {12, 12, 54}, {0, 41, 
 void check_logits(const TrainSpec& spec, const ArmCheckpoint& weights, const ServedFormats& formats,
                   bool calibrated = true) {
     CAPTURE(info_of(formats.weights).name);
-    CAPTURE(name_of(formats.cache));
+    CAPTURE(to_string(formats.cache));
     Both both(spec, weights, formats, calibrated);
     int rows = 0, same = 0;
     for (const std::vector<int>& text : kTexts) {

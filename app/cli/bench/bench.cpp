@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "app/cli/option_values.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/nn/streams.h"

@@ -7,34 +7,35 @@
 
 #include "app/cli/bench/bench.h"
 #include "app/cli/bench/parse_shape.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "core/base/units.h"
 
 namespace fp8lab::cli {
 namespace {
 
-struct Size {
+struct ShapeSize {
     std::string_view name;
     int InferCase::*at;
     int high;
 };
-constexpr std::array<Size, 6> kSizes = {{{"D", &InferCase::d, 65536},
-                                         {"HEADS", &InferCase::heads, 1024},
-                                         {"KV", &InferCase::kv_heads, 1024},
-                                         {"FFN", &InferCase::ffn, 1 << 20},
-                                         {"CONTEXT", &InferCase::context, 1 << 20},
-                                         {"LAYERS", &InferCase::layers, 1024}}};
+constexpr std::array<ShapeSize, 6> kShapeSizes = {{{"D", &InferCase::d, 65536},
+                                                   {"HEADS", &InferCase::heads, 1024},
+                                                   {"KV", &InferCase::kv_heads, 1024},
+                                                   {"FFN", &InferCase::ffn, 1 << 20},
+                                                   {"CONTEXT", &InferCase::context, 1 << 20},
+                                                   {"LAYERS", &InferCase::layers, 1024}}};
 
-InferCase case_of(const BenchOptions& options) {
+InferCase infer_case_of(const BenchOptions& options) {
     InferCase out;
-    std::array<int, kSizes.size()> shape{};
-    for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = out.*kSizes[i].at;
+    std::array<int, kShapeSizes.size()> shape{};
+    for (std::size_t i = 0; i < shape.size(); ++i) shape[i] = out.*kShapeSizes[i].at;
     shape = parse_shape(options.shape, shape, "D,HEADS,KV,FFN,CONTEXT,LAYERS");
     for (std::size_t i = 0; i < shape.size(); ++i) {
-        if (shape[i] > kSizes[i].high)
-            throw usage_error(
-                "--shape", fmt::format("{}: {} is not in 1..{}", kSizes[i].name, shape[i], kSizes[i].high));
-        out.*kSizes[i].at = shape[i];
+        if (shape[i] > kShapeSizes[i].high)
+            throw usage_error("--shape", fmt::format("{}: {} is not in 1..{}", kShapeSizes[i].name, shape[i],
+                                                     kShapeSizes[i].high));
+        out.*kShapeSizes[i].at = shape[i];
     }
     if (options.batch > 0) out.batch = options.batch;
     if (options.tokens > 0) out.tokens = options.tokens;
@@ -52,7 +53,7 @@ nlohmann::json to_json(const InferCase& of, const InferTime& time) {
                           {"batch", of.batch},
                           {"tokens", of.tokens},
                           {"weights", info_of(of.formats.weights).name},
-                          {"kv", name_of(of.formats.cache)},
+                          {"kv", to_string(of.formats.cache)},
                           {"median_ms", time.median_ms},
                           {"iqr_ms", time.q3_ms - time.q1_ms},
                           {"q1_ms", time.q1_ms},
@@ -68,18 +69,18 @@ nlohmann::json to_json(const InferCase& of, const InferTime& time) {
                           {"ratio_to_floor", time.median_ms / floor_ms},
                           {"tokens_per_s", 1e3 * tokens / time.median_ms},
                           {"memory_bytes", time.memory_bytes}};
-    for (const Size& size : kSizes) out["shape"].push_back(of.*size.at);
+    for (const ShapeSize& size : kShapeSizes) out["shape"].push_back(of.*size.at);
     return out;
 }
 
-void print(const InferCase& of, const nlohmann::json& out) {
+void print_infer(const InferCase& of, const nlohmann::json& out) {
     const auto number = [&](const char* name, int digits = 4) {
         return format_number(out.at(name).get<double>(), digits);
     };
     fmt::print("{}\n", out.at("device").get<std::string>());
     fmt::print("{} layers of {}, heads {}/{}, ffn {}, context {}; batch {}; weights {}, cache {}\n",
                of.layers, of.d, of.heads, of.kv_heads, of.ffn, of.context, of.batch,
-               info_of(of.formats.weights).name, name_of(of.formats.cache));
+               info_of(of.formats.weights).name, to_string(of.formats.cache));
     fmt::print("a token          {:>10} ms (IQR {}, {} replays), {} us a layer\n", number("median_ms"),
                number("iqr_ms", 2), out.at("repeats").get<int>(), number("per_layer_us"));
     fmt::print("must be read     {:>10} GB: weights {}, cache {}\n",
@@ -95,18 +96,18 @@ void print(const InferCase& of, const nlohmann::json& out) {
 
 nlohmann::json bench_infer_gpu(Backend& backend, const BenchOptions& options, bool json) {
     constexpr int kRepeats = 50;
-    const InferCase of = case_of(options);
+    const InferCase of = infer_case_of(options);
     const InferTime time = backend.time_infer(of, options.repeat > 0 ? options.repeat : kRepeats);
     const DeviceInfo device = backend.device();
     nlohmann::json out = json_header(device);
     out.update(to_json(of, time));
     for (const auto& [name, fact] : device.facts) out["facts"][name] = fact;
-    if (!json) print(of, out);
+    if (!json) print_infer(of, out);
     return out;
 }
 
 nlohmann::json bench_infer(const BenchOptions& options, const Globals&, bool json) {
-    case_of(options);  // what cannot be meant is refused without a GPU too
+    infer_case_of(options);  // what cannot be meant is refused without a GPU too
     return bench_infer_gpu(*choose_backend(options.backend).backend, options, json);
 }
 

@@ -9,6 +9,7 @@
 #include "app/cli/option_values.h"
 #include "app/cli/train/train_options.h"
 #include "app/cli/verb.h"
+#include "core/backend/token_engine.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/files/console.h"
@@ -130,7 +131,7 @@ void generate(GenerateOptions options) {
     for (std::size_t i = 0; i < files.size(); ++i) {
         const std::filesystem::path& file = files[i];
         const TrainSpec& spec = specs[i];
-        const bool calibrates = gpu && options.kv == name_of(ServedCache::e4m3);
+        const bool calibrates = gpu && options.kv == to_string(ServedCache::e4m3);
         require_memory("generate",
                        cpu_inference_bytes(spec, static_cast<std::size_t>(spec.sizes.at("context")) *
                                                      (calibrates ? TokenModel::kTrainSequences : 1)));

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/backend/backend.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 
 using namespace fp8lab;
@@ -15,7 +16,7 @@ TEST_CASE("formats of a served model are found by their names, and no others") {
     }
     CHECK(served_weights_names() == "bf16, e4m3, e4m3-row, e4m3-weight-only");
     for (const ServedCache cache : {ServedCache::bf16, ServedCache::e4m3})
-        CHECK(find_served_cache(name_of(cache)) == cache);
+        CHECK(find_served_cache(to_string(cache)) == cache);
     CHECK(served_cache_names() == "bf16, e4m3");
     CHECK_THROWS_AS(find_served_weights("e4m3-tensor"), Error);
     CHECK_THROWS_AS(find_served_cache("one"), Error);

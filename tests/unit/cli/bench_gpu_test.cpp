@@ -3,6 +3,7 @@
 
 #include "app/cli/bench/bench_step.h"
 #include "app/cli/train/train_report.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
 
