@@ -105,6 +105,20 @@ TrainSpec spec_of(const std::filesystem::path& file) {
     return spec;
 }
 
+// The arm of a file, by its own recipe: the command line has those of all arms.
+void check_served_arm(TrainSpec& spec, const std::filesystem::path& file) {
+    const auto metadata = index_safetensors(RandomFile(file)).metadata;
+    const auto recipe = metadata.find("recipe");
+    if (recipe != metadata.end() && !recipe->second.empty()) {
+        try {
+            spec.arms = {parse_recipe(recipe->second)};
+        } catch (const Error& error) {
+            throw input_error(file.string(), error.why());
+        }
+    }
+    check_served(spec);
+}
+
 // None: the CPU. What a GPU has to be for is refused where it is not taken.
 std::unique_ptr<Backend> gpu_of(const GenerateOptions& options) {
     if (!options.weights.empty()) find_served_weights(options.weights);
@@ -125,7 +139,7 @@ void generate(GenerateOptions options) {
     std::vector<TrainSpec> specs;  // before the first text is printed
     for (const std::filesystem::path& file : files) {
         specs.push_back(spec_of(file));
-        if (gpu) check_served(specs.back());
+        if (gpu) check_served_arm(specs.back(), file);
     }
     std::size_t written = 0;
     for (std::size_t i = 0; i < files.size(); ++i) {

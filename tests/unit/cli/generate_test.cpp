@@ -42,7 +42,7 @@ TEST_CASE("generate on the CPU is what it is without --backend, and auto says wh
     CHECK(plain.err.empty());
     CHECK(cpu.err.empty());
     CHECK(any.code == 0);
-    CHECK(any.err.starts_with("fp8lab: backend: "));
+    CHECK(any.err.starts_with("backend: "));
 }
 
 TEST_CASE("generate refuses what it cannot use, with one sentence") {
