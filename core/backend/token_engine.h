@@ -57,9 +57,9 @@ class TokenEngine {
     // The tokens behind the first `length` are forgotten. Throws usage_error: more than it has.
     virtual void forget(std::size_t length) = 0;
     // Reads tokens that follow, one after the other; the logits behind the last one, (vocabulary), valid until the next call.
-    // A token's logits are the same, byte for byte, in whichever parts the tokens come. Asks ask_between() (core/threads/ask.h)
-    // between two tokens; length() then counts those that were read. Throws usage_error: no token, one that the vocabulary does
-    // not have, or more than the context has room for.
+    // A token's logits are the same, byte for byte, in whichever parts the tokens come. Nothing is asked meanwhile
+    // (core/threads/ask.h). Throws usage_error: no token, one that the vocabulary does not have, or more than the context has
+    // room for.
     virtual std::span<const float> read(std::span<const int> tokens) = 0;
     virtual double memory_bytes() const = 0;  // of the device
 };

@@ -8,7 +8,6 @@
 #include "core/base/error.h"
 #include "core/nn/models/transformer/model.h"
 #include "core/scaling/scale_rule.h"
-#include "core/threads/ask.h"
 #include "kernels/device/graph.h"
 #include "kernels/infer/decode_memory.h"
 #include "kernels/infer/pack.h"
@@ -65,17 +64,13 @@ class Generator final : public TokenEngine {
 
     std::span<const float> read(std::span<const int> tokens) override {
         check_tokens(tokens);
-        stream_.wait();  // what was interrupted may still read `sent_`
         const std::span<std::int32_t> sent = sent_.values().subspan(length_, tokens.size());
         std::ranges::copy(tokens, sent.begin());
         check(cudaMemcpyAsync(tokens_.get() + length_, sent.data(), sent.size_bytes(), cudaMemcpyHostToDevice,
                               stream_.get()),
               "copy to the GPU");
-        for (std::size_t i = 0; i < tokens.size(); ++i) {
-            ask_between();
-            graph_->launch(stream_.get());
-            ++length_;
-        }
+        for (std::size_t i = 0; i < tokens.size(); ++i) graph_->launch(stream_.get());
+        length_ += tokens.size();
         const std::span<float> logits = logits_.values();
         check(cudaMemcpyAsync(logits.data(), memory_.logits().get(), logits.size_bytes(),
                               cudaMemcpyDeviceToHost, stream_.get()),

@@ -71,6 +71,7 @@ std::vector<int> sample(const Reader& reader, const std::vector<int>& prompt,
                         const SampleSettings& settings) {
     if (!reader.engine) return sample_tokens(*reader.model, prompt, settings);
     const auto read = [&](std::span<const int> unread, bool anew) {
+        ask_between();  // the backend's library has no part in it
         if (anew) reader.engine->forget(0);
         return reader.engine->read(unread);
     };
