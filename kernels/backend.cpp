@@ -16,6 +16,8 @@
 #include "kernels/checks/self_checks.h"
 #include "kernels/device/sensors.h"
 #include "kernels/gemm/gemm_cache.h"
+#include "kernels/infer/generator.h"
+#include "kernels/infer/time.h"
 #include "kernels/layers/cudnn.h"
 #include "kernels/trainer/many_gpus.h"
 #include "kernels/trainer/time_blocks.h"
@@ -98,6 +100,14 @@ class CudaBackend final : public Backend {
     LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress) override {
         opened();
         return cuda::measure_layer(probe, progress);
+    }
+    std::unique_ptr<TokenEngine> make_token_engine(const ServedModel& model) override {
+        check(cudaSetDevice(index_), "cudaSetDevice");
+        return make_generator(model);
+    }
+    InferTime time_infer(const InferCase& of, int repeats) override {
+        check(cudaSetDevice(index_), "cudaSetDevice");
+        return cuda::time_infer(of, repeats);
     }
     std::vector<AccumulationError> accumulation_errors() override {
         opened();

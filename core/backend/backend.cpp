@@ -8,6 +8,7 @@
 #include <atomic>
 #include <fstream>
 
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "core/files/files.h"
 #include "core/formats/codec.h"
@@ -80,6 +81,10 @@ std::vector<CollectiveTime> Backend::time_collectives(const std::vector<int>&, c
                                                       int) {
     throw needs_gpu("comm");
 }
+std::unique_ptr<TokenEngine> Backend::make_token_engine(const ServedModel&) {
+    throw Error(ErrorKind::backend, "tokens", "are read by a GPU; the backend here is the CPU");
+}
+InferTime Backend::time_infer(const InferCase&, int) { throw needs_gpu("infer"); }
 std::vector<double> Backend::allocated_bytes(const TrainSpec&) {
     throw Error(ErrorKind::backend, "allocated bytes", "the CPU has no memory of its own; a GPU is needed");
 }

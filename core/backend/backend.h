@@ -21,6 +21,11 @@
 
 namespace fp8lab {
 
+class TokenEngine;   // token_engine.h
+struct ServedModel;  //
+struct InferCase;    // infer_case.h
+struct InferTime;    //
+
 struct DeviceInfo {
     std::string name;  // "AMD EPYC, 2 threads, AVX3"
     Provenance provenance = Provenance::cpu_emulated;
@@ -98,6 +103,11 @@ class Backend {
     // be empty. Throws Error{backend} where the memory of the GPU is too small, with the size that was needed, and
     // usage_error for a shape or recipe that cannot be measured. One call at a time.
     virtual LayerTimes measure_layer(const LayerProbe& probe, const LayerProgress& progress);
+    // A trained transformer on the device. Throws Error{backend} where the device has none or its memory is too small, and
+    // usage_error for a model that its kernels do not take, with the reason.
+    virtual std::unique_ptr<TokenEngine> make_token_engine(const ServedModel& model);
+    // Times the case on random data. Throws as above.
+    virtual InferTime time_infer(const InferCase& of, int repeats);
     // The device memory in bytes that each arm of a training takes. Builds the training, reads the sizes and frees
     // it. Throws as make_trainer(), and Error{backend} where the device has no memory of its own.
     virtual std::vector<double> allocated_bytes(const TrainSpec& spec);

@@ -35,26 +35,34 @@ std::size_t window_begin(std::size_t known, std::size_t context) {
     return known <= context ? 0 : (known - context + step - 1) / step * step;
 }
 
-std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
+std::vector<int> sample_tokens(const ReadTokens& read, std::span<const int> prompt,
                                const SampleSettings& settings) {
     std::vector<int> text(prompt.begin(), prompt.end());
     Rng rng(settings.seed, settings.stream);
-    NoCasts<float> casts;
-    KvState<float> state;
-    std::size_t begin = window_begin(text.size(), settings.context);
+    std::size_t begin = window_begin(text.size(), settings.context), known = 0;
     for (int n = 0; n < settings.count; ++n) {
         const std::size_t now = window_begin(text.size(), settings.context);
-        if (now != begin) state.length = 0, begin = now;
-        const auto unread = text.begin() + static_cast<std::ptrdiff_t>(begin + state.length);
-        const TokenBatch batch{.sequences = 1,
-                               .context = static_cast<std::size_t>(text.end() - unread),
-                               .tokens = {unread, text.end()}};
-        const Matrix<float>& logits = model.decode(batch, casts, state);
-        text.push_back(
-            draw(logits.row(batch.context - 1), settings.temperature, static_cast<double>(rng.uniform())));
+        if (now != begin) known = 0, begin = now;
+        const std::span<const int> unread = std::span(text).subspan(begin + known);
+        const bool anew = known == 0;
+        known += unread.size();
+        text.push_back(draw(read(unread, anew), settings.temperature, static_cast<double>(rng.uniform())));
         if (settings.each) settings.each(text.back());
     }
     return {text.begin() + static_cast<std::ptrdiff_t>(prompt.size()), text.end()};
+}
+
+std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
+                               const SampleSettings& settings) {
+    NoCasts<float> casts;
+    KvState<float> state;
+    const auto read = [&](std::span<const int> unread, bool anew) -> std::span<const float> {
+        if (anew) state.length = 0;
+        const TokenBatch batch{
+            .sequences = 1, .context = unread.size(), .tokens = {unread.begin(), unread.end()}};
+        return model.decode(batch, casts, state).row(batch.context - 1);
+    };
+    return sample_tokens(read, prompt, settings);
 }
 
 void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec) {

@@ -25,8 +25,15 @@ struct SampleSettings {
 // newest context - step + 1 to context ones, and each token is computed about twice, not `context` times.
 std::size_t window_begin(std::size_t known, std::size_t context);
 
+// The logits behind `unread` tokens, which follow those of the calls before; anew: all of those are forgotten first. They are
+// valid until the next call.
+using ReadTokens = std::function<std::span<const float>(std::span<const int> unread, bool anew)>;
+
 // `count` tokens behind the prompt; each drawn from softmax(logits / temperature) by one uniform number of the stream.
-// The logits are those of Model::decode() for the tokens from window_begin() on. Products in FP32. The prompt is not empty.
+// The logits are those that `read` gives for the tokens from window_begin() on. The prompt is not empty.
+std::vector<int> sample_tokens(const ReadTokens& read, std::span<const int> prompt,
+                               const SampleSettings& settings);
+// The same with the logits of Model::decode(). Products in FP32.
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);
 

@@ -10,7 +10,7 @@
 
 namespace fp8lab::cuda {
 
-constexpr int kUnitHeads = 4, kUnitColumns = 2 * kUnitHeads, kStepPositions = 16;
+constexpr int kUnitColumns = 2 * kUnitHeads, kStepPositions = 16;
 
 // ---- eight numbers of the cache side by side, as words of BF16 or, from E4M3, of FP16
 template <class T>
@@ -46,11 +46,13 @@ struct CachePiece<std::uint8_t> {
 // How the work is shared: pairs of a sequence and some heads of Q that read one head of K, each in `splits` ranges.
 struct Units {
     int groups, pairs, splits, per_split, length;
-    __device__ Units(const DecodeModel& m, int length) : length(length) {
+    __device__ Units() {
+        const DecodeModel& m = model();
+        length = *m.length + 1;
         groups = (m.heads / m.kv_heads + kUnitHeads - 1) / kUnitHeads;
         pairs = m.batch * m.kv_heads * groups;
         const int most =
-            max(1, min(static_cast<int>(gridDim.x) / pairs, (length + kStepPositions - 1) / kStepPositions));
+            max(1, min(block_count() / pairs, (length + kStepPositions - 1) / kStepPositions));
         per_split = (length + most - 1) / most;
         splits = (length + per_split - 1) / per_split;
     }
@@ -59,7 +61,8 @@ struct Units {
 struct Unit {
     int pair, split, first, end, token, kv, head, heads;  // heads of Q: head, head + 1 ...
     std::size_t cache_at;                                 // elements: of its head of K or V
-    __device__ Unit(const DecodeModel& m, const Units& units, int layer, int number) {
+    __device__ Unit(const Units& units, int layer, int number) {
+        const DecodeModel& m = model();
         pair = number % units.pairs;
         split = number / units.pairs;
         first = split * units.per_split;
@@ -79,42 +82,22 @@ struct Unit {
 
 // Shared memory of attention, in place of x and the sums of products.
 struct AttentionShared {
-    float *angles, *probabilities,
-        *results;  // cos, sin; of each warp (16, 4); of each warp and head: sums, top, total
-    std::byte* q;  // (8, head_size) of 16 bits
+    float *probabilities, *results;  // of each warp (16, 4); of each warp and head: sums, top, total
+    std::byte* q;                    // (8, head_size) of 16 bits
     int q_stride, width;
-    __device__ AttentionShared(std::byte* at, float* angles, int head_size) : angles(angles) {
-        q = at;
+    __device__ AttentionShared() {
+        const int head_size = model().head_size;
+        q = shared_rest();
         q_stride = head_size * 2 + 16;
-        probabilities = reinterpret_cast<float*>(at + kUnitColumns * q_stride);
+        probabilities = reinterpret_cast<float*>(q + kUnitColumns * q_stride);
         results = probabilities + kDecodeWarps * kStepPositions * kUnitHeads;
         width = head_size + 2;
     }
 };
-constexpr int attention_shared_bytes(int head_size) {
-    return kUnitColumns * (head_size * 2 + 16) + kDecodeWarps * kStepPositions * kUnitHeads * 4 +
-           kDecodeWarps * kUnitHeads * (head_size + 2) * 4;
-}
-
-// Asks for what a block of threads reads of the cache in its first unit, where that is little, while the others are waited for.
-template <class T>
-__device__ inline void ask_for_cache(const DecodeModel& m, const Units& units, int layer) {
-    const int number = static_cast<int>(blockIdx.x);
-    if (number >= units.count()) return;
-    const Unit u(m, units, layer, number);
-    const std::size_t row = static_cast<std::size_t>(m.head_size) * sizeof(T),
-                      from = u.cache_at * sizeof(T) + static_cast<std::size_t>(u.first) * row,
-                      bytes = static_cast<std::size_t>(u.end - u.first) * row;
-    constexpr std::size_t kLine = 128, kLittle = 1 << 16;
-    if (bytes > kLittle) return;
-    for (std::size_t i = threadIdx.x * kLine; i < bytes; i += kDecodeThreads * kLine) {
-        prefetch(static_cast<const std::uint8_t*>(m.k) + from + i);
-        prefetch(static_cast<const std::uint8_t*>(m.v) + from + i);
-    }
-}
 
 // Element i of a head, rotated (RoPE over halves).
-__device__ inline float rotated(const float* head, int i, int half, const float* angles) {
+__device__ inline float rotated(const float* head, int i, int half) {
+    const float* const angles = block().angles;
     const int low = i < half ? i : i - half;
     const float mine = __ldcg(head + i),
                 other = __ldcg(head + (i < half ? i + half : low)) * angles[half + low];
@@ -123,27 +106,28 @@ __device__ inline float rotated(const float* head, int i, int half, const float*
 
 // K and V of this position into the cache, and Q of the unit into shared memory.
 template <class T>
-__device__ inline void append_and_rotate(const DecodeModel& m, const Unit& u, int layer,
+__device__ inline void append_and_rotate(const Unit& u, int position, int layer,
                                          const AttentionShared& s) {
+    const DecodeModel& m = model();
     const int hd = m.head_size, half = hd / 2, at = static_cast<int>(threadIdx.x);
     const float* const now =
         m.qkv + static_cast<std::size_t>(u.token) * static_cast<std::size_t>((m.heads + 2 * m.kv_heads) * hd);
-    const int position = *m.length, scale_at = layer * m.kv_heads + u.kv;
+    const int scale_at = layer * m.kv_heads + u.kv;
     if (position >= u.first && position < u.end && at < hd) {
         const float *const k = now + (m.heads + u.kv) * hd, *const v = k + m.kv_heads * hd;
         const std::size_t to = u.cache_at +
                                static_cast<std::size_t>(position) * static_cast<std::size_t>(hd) +
                                static_cast<std::size_t>(at);
         static_cast<T*>(m.k)[to] =
-            CachePiece<T>::cast(rotated(k, at, half, s.angles), 1 / __ldg(m.k_scales + scale_at));
+            CachePiece<T>::cast(rotated(k, at, half), 1 / __ldg(m.k_scales + scale_at));
         static_cast<T*>(m.v)[to] = CachePiece<T>::cast(__ldcg(v + at), 1 / __ldg(m.v_scales + scale_at));
     }
     for (int i = at * 2; i < kUnitHeads * hd; i += kDecodeThreads * 2) {
         const int head = i / hd, j = i % hd;
         float a = 0, b = 0;
         if (head < u.heads) {
-            a = rotated(now + (u.head + head) * hd, j, half, s.angles);
-            b = rotated(now + (u.head + head) * hd, j + 1, half, s.angles);
+            a = rotated(now + (u.head + head) * hd, j, half);
+            b = rotated(now + (u.head + head) * hd, j + 1, half);
         }
         *reinterpret_cast<std::uint32_t*>(s.q + head * s.q_stride + j * 2) = CachePiece<T>::pair(a, b);
         *reinterpret_cast<std::uint32_t*>(s.q + (head + kUnitHeads) * s.q_stride + j * 2) =
@@ -159,28 +143,34 @@ struct Softmax {
     float sums[kChunks][4][4] = {};  // of 64 dimensions, by 16: rows of V^T, columns of the products
 };
 
-// Scores of 16 positions from `at` on, as powers of 2: of rows lane / 4 and + 8.
+// 16 positions of K from `at` on, as the lanes hold them: rows lane / 4 and + 8. Zeros from `end` on.
 template <class T, int kBlocks>
-__device__ inline void scores_of(const T* k_head, int at, int end, int hd, const AttentionShared& s,
-                                 float factor, float (&c)[4]) {
-    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
+struct HeldKeys {
     CachePiece<T> low[kBlocks], high[kBlocks];
-    const bool real = at + row < end, real_high = at + row + 8 < end;
-    const T* const from =
-        k_head + static_cast<std::size_t>(at + row) * static_cast<std::size_t>(hd) + quarter * 8;
+    __device__ void read(const T* k_head, int at, int end, int hd) {
+        const int row = lane_number() / 4, quarter = lane_number() % 4;
+        const T* const from =
+            k_head + static_cast<std::size_t>(at + row) * static_cast<std::size_t>(hd) + quarter * 8;
 #pragma unroll
-    for (int j = 0; j < kBlocks; ++j) {
-        const bool in = j * 32 + quarter * 8 < hd;
-        low[j] = real && in ? CachePiece<T>::of(from + j * 32) : CachePiece<T>{};
-        high[j] = real_high && in ? CachePiece<T>::of(from + 8 * hd + j * 32) : CachePiece<T>{};
+        for (int j = 0; j < kBlocks; ++j) {
+            const bool in = j * 32 + quarter * 8 < hd;
+            low[j] = at + row < end && in ? CachePiece<T>::of(from + j * 32) : CachePiece<T>{};
+            high[j] = at + row + 8 < end && in ? CachePiece<T>::of(from + 8 * hd + j * 32) : CachePiece<T>{};
+        }
     }
+};
+// Scores as powers of 2.
+template <class T, int kBlocks>
+__device__ inline void scores_of(const HeldKeys<T, kBlocks>& k, int at, int end, int hd,
+                                 const AttentionShared& s, float factor, float (&c)[4]) {
+    const int row = lane_number() / 4, quarter = lane_number() % 4;
 #pragma unroll
     for (int i = 0; i < 4; ++i) c[i] = 0;
 #pragma unroll
     for (int j = 0; j < kBlocks; ++j) {
         std::uint32_t a[4], b[4];
-        low[j].unpack(a);
-        high[j].unpack(b);
+        k.low[j].unpack(a);
+        k.high[j].unpack(b);
         const bool in = j * 32 + quarter * 8 < hd;
         const uint4 q = in ? read16(s.q + row * s.q_stride + (j * 32 + quarter * 8) * 2) : uint4{0, 0, 0, 0};
         multiply_add<CachePiece<T>::kOf>(c, a[0], b[0], a[1], b[1], q.x, q.y);
@@ -189,7 +179,7 @@ __device__ inline void scores_of(const T* k_head, int at, int end, int hd, const
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         c[i] = (c[i] + __shfl_xor_sync(~0u, c[i], 2)) * factor;
-        if (!(i < 2 ? real : real_high)) c[i] = -INFINITY;
+        if (at + row + i / 2 * 8 >= end) c[i] = -INFINITY;
     }
 }
 
@@ -217,25 +207,33 @@ __device__ inline void to_probabilities(Softmax<kChunks>& so_far, float (&c)[4])
     }
 }
 
-// sums += V^T probabilities, of 16 positions.
+// 16 positions of V from `at` on: 2 (lane % 4) + i % 2 + i / 2 * 8, dimensions 8 (lane / 4) and on of each 64.
 template <class T, int kChunks>
-__device__ inline void add_values(const T* v_head, int at, int end, int hd, float* mine, const float (&p)[4],
-                                  Softmax<kChunks>& so_far) {
-    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
+struct HeldValues {
     CachePiece<T> v[kChunks][4];
+    __device__ void read(const T* v_head, int at, int end, int hd) {
+        const int row = lane_number() / 4, quarter = lane_number() % 4;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const int position = at + 2 * quarter + i % 2 + i / 2 * 8;
+        for (int i = 0; i < 4; ++i) {
+            const int position = at + 2 * quarter + i % 2 + i / 2 * 8;
 #pragma unroll
-        for (int chunk = 0; chunk < kChunks; ++chunk) {
-            const int d = chunk * 64 + row * 8;
-            v[chunk][i] =
-                position < end && d < hd
-                    ? CachePiece<T>::of(v_head +
-                                        static_cast<std::size_t>(position) * static_cast<std::size_t>(hd) + d)
-                    : CachePiece<T>{};
+            for (int chunk = 0; chunk < kChunks; ++chunk) {
+                const int d = chunk * 64 + row * 8;
+                v[chunk][i] = position < end && d < hd
+                                  ? CachePiece<T>::of(v_head +
+                                                      static_cast<std::size_t>(position) *
+                                                          static_cast<std::size_t>(hd) +
+                                                      d)
+                                  : CachePiece<T>{};
+            }
         }
     }
+};
+// sums += V^T probabilities. mine: this warp's (16, 4) floats of shared memory.
+template <class T, int kChunks>
+__device__ inline void add_values(const HeldValues<T, kChunks>& values, float* mine, const float (&p)[4],
+                                  Softmax<kChunks>& so_far) {
+    const int lane = lane_number(), row = lane / 4, quarter = lane % 4;
     if (quarter < 2) {  // (16, 4)
         *reinterpret_cast<float2*>(mine + row * kUnitHeads + 2 * quarter) = {p[0], p[1]};
         *reinterpret_cast<float2*>(mine + (row + 8) * kUnitHeads + 2 * quarter) = {p[2], p[3]};
@@ -253,7 +251,7 @@ __device__ inline void add_values(const T* v_head, int at, int end, int hd, floa
     for (int chunk = 0; chunk < kChunks; ++chunk) {
         std::uint32_t w[4][4];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) v[chunk][i].unpack(w[i]);
+        for (int i = 0; i < 4; ++i) values.v[chunk][i].unpack(w[i]);
 #pragma unroll
         for (int i = 0; i < 4; ++i)
             multiply_add<CachePiece<T>::kOf>(so_far.sums[chunk][i], __byte_perm(w[0][i], w[1][i], 0x5410),
@@ -307,15 +305,54 @@ __device__ inline Merged merge(int count, int hd, int d, const Read& read) {
     return all;
 }
 
+// What all ranges of a pair gave, added up in their order: body(head * head_size + d, value).
+template <class Body>
+__device__ inline void merge_ranges(int splits, int hd, const float* partials, const AttentionShared& s,
+                                    const Body& body) {
+    const int stride = kUnitHeads * s.width;
+    float *const shares = s.results,  // (heads, splits): what a range's sums are multiplied by
+        *const totals = shares + kUnitHeads * splits;
+    if (const int head = warp_number(); head < kUnitHeads) {
+        float* const tops = shares + head * splits;
+        float top = -INFINITY, total = 0;
+        for (int i = lane_number(); i < splits; i += 32) {
+            const float2 v = __ldcg(reinterpret_cast<const float2*>(partials + i * stride + head * s.width + hd));
+            tops[i] = v.x;
+            totals[head * splits + i] = v.y;
+            top = fmaxf(top, v.x);
+        }
+        for (int x = 16; x > 0; x /= 2) top = fmaxf(top, __shfl_xor_sync(~0u, top, x));
+        for (int i = lane_number(); i < splits; i += 32) {
+            tops[i] = fast_exp2(tops[i] - top);
+            total = fmaf(tops[i], totals[head * splits + i], total);
+        }
+        for (int x = 16; x > 0; x /= 2) total += __shfl_xor_sync(~0u, total, x);
+        for (int i = lane_number(); i < splits; i += 32) tops[i] /= total;
+    }
+    __syncthreads();
+    for (int i = thread_number(); i < kUnitHeads * hd; i += kDecodeThreads) {
+        const int head = i / hd;
+        const float* const of = partials + head * s.width + i % hd;
+        float value = 0;
+#pragma unroll 16
+        for (int split = 0; split < splits; ++split)
+            value = fmaf(shares[head * splits + split], __ldcg(of + split * stride), value);
+        body(i, value);
+    }
+}
+
 // The results of the block's warps, and of all ranges of a pair, into DecodeModel::attended.
-__device__ inline void finish_unit(const DecodeModel& m, const Units& units, const Unit& u, float v_scale,
-                                   const AttentionShared& s, bool* last) {
+__device__ inline void finish_unit(const Units& units, const Unit& u, float v_scale,
+                                   const AttentionShared& s) {
+    const DecodeModel& m = model();
+    bool* const last = &block().last;
     const int hd = m.head_size, n = u.heads * hd, stride = kUnitHeads * s.width;
     float* const partials =
         m.partials + static_cast<std::size_t>(u.pair * units.splits) * static_cast<std::size_t>(stride);
     float most = 0;
-    const auto store = [&](int i, const Merged& all) {
-        const __nv_bfloat16 out = __float2bfloat16_rn(all.value / all.total * v_scale);
+    const auto store = [&](int i, float value) {
+        if (i >= n) return;
+        const __nv_bfloat16 out = __float2bfloat16_rn(value * v_scale);
         static_cast<__nv_bfloat16*>(
             m.attended)[static_cast<std::size_t>(u.token) * static_cast<std::size_t>(m.heads * hd) +
                         static_cast<std::size_t>(u.head * hd + i)] = out;
@@ -327,7 +364,7 @@ __device__ inline void finish_unit(const DecodeModel& m, const Units& units, con
             return s.results[(w * kUnitHeads + head) * s.width + at];
         });
         if (units.splits == 1) {
-            store(i, all);
+            store(i, all.value / all.total);
             continue;
         }
         float* const to = partials + u.split * stride + head * s.width;
@@ -337,48 +374,66 @@ __device__ inline void finish_unit(const DecodeModel& m, const Units& units, con
     if (units.splits > 1) {
         __syncthreads();
         if (threadIdx.x == 0) {
-            __threadfence();
-            *last = atomicAdd(m.arrived + u.pair, 1u) + 1 == static_cast<unsigned>(units.splits);
+            *last = add_released(m.arrived + u.pair, 1) + 1 == static_cast<unsigned>(units.splits);
             if (*last) m.arrived[u.pair] = 0;
-            __threadfence();
         }
         __syncthreads();
-        if (*last)
-            for (int i = static_cast<int>(threadIdx.x); i < n; i += kDecodeThreads)
-                store(i, merge(units.splits, hd, i % hd, [&](int split, int at) {
-                          return __ldcg(partials + split * stride + i / hd * s.width + at);
-                      }));
+        if (*last) merge_ranges(units.splits, hd, partials, s, [&](int i, float value) { store(i, value); });
     }
-    if (__syncthreads_or(most > 0)) raise(m.amaxes + u.token, most);
+    raise(block().amaxes, most);
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        atomicMax(m.amaxes + u.token, block().amaxes[0]);
+        block().amaxes[0] = 0;
+    }
 }
 
+// `times`: of the barrier behind which Q, K and V of this position are there. What was cached before is read while it is waited
+// for.
 template <class T, int kBlocks>
-__device__ inline void attend(const DecodeModel& m, const Units& units, int layer, const AttentionShared& s,
-                              bool* last) {
+__device__ inline void attend(int layer, int times) {
     constexpr int kChunks = (kBlocks + 1) / 2;
-    const int hd = m.head_size;
+    const DecodeModel& m = model();
+    const AttentionShared s;
+    const Units units;
+    const int hd = m.head_size, stride = kDecodeWarps * kStepPositions, now = units.length - 1;
     const float factor = 1.44269504F / sqrtf(static_cast<float>(hd));
-    for (int number = static_cast<int>(blockIdx.x); number < units.count();
-         number += static_cast<int>(gridDim.x)) {
-        const Unit u(m, units, layer, number);
-        append_and_rotate<T>(m, u, layer, s);
+    float* const mine = s.probabilities + warp_number() * kStepPositions * kUnitHeads;
+    for (int number = block_number(); number < max(units.count(), block_number() + 1);
+         number += block_count()) {
+        if (number >= units.count()) {
+            wait_for_blocks(times);
+            return;
+        }
+        const Unit u(units, layer, number);
         const T *const k_head = static_cast<const T*>(m.k) + u.cache_at, *const v_head =
                                                                              static_cast<const T*>(m.v) +
                                                                              u.cache_at;
         const float k_scale = __ldg(m.k_scales + layer * m.kv_heads + u.kv),
                     v_scale = __ldg(m.v_scales + layer * m.kv_heads + u.kv);
+        int at = u.first + warp_number() * kStepPositions;
+        HeldKeys<T, kBlocks> k;
+        HeldValues<T, kChunks> v;
+        k.read(k_head, at, min(u.end, now), hd);
+        v.read(v_head, at, min(u.end, now), hd);
+        if (number == block_number()) wait_for_blocks(times);
+        append_and_rotate<T>(u, now, layer, s);
+        if (at <= now && now < min(u.end, at + kStepPositions)) {
+            k.read(k_head, at, u.end, hd);
+            v.read(v_head, at, u.end, hd);
+        }
         Softmax<kChunks> so_far;
-        float* const mine = s.probabilities + warp_number() * kStepPositions * kUnitHeads;
-        for (int at = u.first + warp_number() * kStepPositions; at < u.end;
-             at += kDecodeWarps * kStepPositions) {
+        for (; at < u.end; at += stride) {
             float c[4];
-            scores_of<T, kBlocks>(k_head, at, u.end, hd, s, factor * k_scale, c);
+            scores_of<T, kBlocks>(k, at, u.end, hd, s, factor * k_scale, c);
+            if (at + stride < u.end) k.read(k_head, at + stride, u.end, hd);
             to_probabilities(so_far, c);
-            add_values<T, kChunks>(v_head, at, u.end, hd, mine, c, so_far);
+            add_values<T, kChunks>(v, mine, c, so_far);
+            if (at + stride < u.end) v.read(v_head, at + stride, u.end, hd);
         }
         leave_results(so_far, hd, s);
         __syncthreads();
-        finish_unit(m, units, u, v_scale, s, last);
+        finish_unit(units, u, v_scale, s);
         __syncthreads();
     }
 }

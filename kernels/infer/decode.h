@@ -1,9 +1,9 @@
 // One token of each of up to 8 sequences through a decoder-only transformer (core/nn/models/transformer/model.h) in one
-// launch: what the kernel reads and writes. The caller owns all of it; no verb uses it yet.
+// launch: what the kernel reads and writes. The caller owns all of it (decode_memory.h).
 //
 // The launch has one block of threads for each multiprocessor, and all of them wait for each other four or five times a layer.
-// What bounds it is reading the weights. So each warp has a ring of blocks of weights in shared memory, which is filled ahead,
-// across matrices and layers: while blocks wait for each other, and while attention runs, the memory goes on reading.
+// What bounds it is reading the weights. So each warp begins to read its weights of a matrix, into registers, before what they are
+// multiplied with is there: while blocks wait for each other and while norms are computed, the memory goes on reading.
 // Products are those of the tensor cores, 16 rows by 8 tokens, summed in FP32; weights in E4M3 and what is multiplied with
 // them are widened to FP16, which holds both exactly (inputs in BF16 are multiplied by a power of two per token first; what is
 // 2^-28 of the largest of them and less is rounded there).
@@ -25,8 +25,11 @@ enum class DecodeInputs : int { bf16, e4m3_row, e4m3_tensor };  // E4M3: of weig
 enum class DecodeCache : int { bf16, e4m3 };
 
 constexpr int kMostDecodeTokens = 8, kMostDecodeHead = 128;  // sequences of a launch; the width of a head
-constexpr int kDecodeWarps = 16, kDecodeThreads = 32 * kDecodeWarps;
-constexpr int kDecodeTileRows = 16, kDecodeBlockBytes = 2048, kMostDecodeDepth = 8;
+constexpr int kDecodeWarps = 8, kDecodeThreads = 32 * kDecodeWarps;
+constexpr int kDecodeTileRows = 16, kDecodeBlockBytes = 2048;
+constexpr int kDecodeStateBytes = 2048;          // what a block of threads knows, in shared memory
+constexpr int kUnitHeads = 4;                    // of Q, that a block of threads takes at once in attention
+constexpr int kSumStride = kDecodeTileRows + 4;  // of a token among the sums of a tile in shared memory
 constexpr int block_k(DecodeWeights w) {
     return kDecodeBlockBytes / kDecodeTileRows / (w == DecodeWeights::bf16 ? 2 : 1);
 }
@@ -41,8 +44,9 @@ struct DecodeMatrix {
     std::size_t at = 0;  // bytes, in a layer
     int scales_at = 0;   // in a layer
     int rows = 0, cols = 0, tiles = 0, blocks = 0;
-    int slice = 0, part = 0;  // blocks
-    int k_warps = 1;          // a power of two
+    int slice = 0, part = 0;     // blocks
+    int k_warps = 1, parts = 1;  // a power of two, of which so many have a part
+    int x_stride = 0;            // bytes between tokens of x in shared memory
 };
 constexpr std::size_t piece_at(const DecodeMatrix& m, int row, int byte) {
     const std::size_t block =
@@ -80,10 +84,12 @@ struct DecodeModel {  // device memory
     std::uint32_t *arrived = nullptr, *barrier = nullptr;  // (batch * heads), (2): zeros
     std::uint32_t* amaxes = nullptr;                       // (2, 8): zeros
 };
-// How shared memory is used: the ring, x, sums of products by part, scales. Set by plan_decode().
+// How shared memory is used: what a block knows, scales, this block's part of the residual stream, then x and the sums of products by part. Set by
+// plan_decode().
 struct DecodePlan {
     int blocks = 0;  // of threads
-    int depth = 0, x_stride = 0, x_bytes = 0, sums_bytes = 0, bytes = 0;
+    int scales_bytes = 0, own_bytes = 0, bytes = 0;
+    bool keeps_rows = false;  // of the stream, in FP32, while its norm is computed
 };
 
 struct DecodeDevice {  // multiprocessors() and shared_memory() of device.h

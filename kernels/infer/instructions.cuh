@@ -1,4 +1,4 @@
-// Products of the tensor cores and copies to shared memory that run ahead. Each has a definition for the tests' simulator of
+// Products of the tensor cores and reads of weights. Each has a definition for the tests' simulator of
 // the GPU (tests/simulator), where a warp is 32 threads that take turns.
 #pragma once
 
@@ -96,72 +96,34 @@ __device__ inline std::byte* dynamic_shared_memory() {
     return memory;
 }
 
-// ---- copies that run ahead, by one warp: all its lanes call these together. `there` is in shared memory.
+// 16 bytes that nobody writes and that are read once.
+__device__ inline uint4 read_once(const void* p) {
 #ifdef __CUDA_ARCH__
-__device__ inline std::uint32_t shared_address(const void* p) {
-    return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
-}
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
+    return v;
+#else
+    return *static_cast<const uint4*>(p);
 #endif
-__device__ inline void make_signals(std::uint64_t* there, int count) {
+}
+
+// ---- copies of 16 bytes from what other blocks of threads wrote to shared memory; a thread that has waited sees its own. Not
+// real: zeros.
+__device__ inline void copy16(void* to, const void* from, bool real) {
 #ifdef __CUDA_ARCH__
-    if (threadIdx.x % 32 == 0) {
-        for (int i = 0; i < count; ++i)
-            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(there + i)),
-                         "r"(__CUDA_ARCH__ >= 900 ? 1 : 32));
-#if __CUDA_ARCH__ >= 900
-        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-#endif
-    }
-    __syncwarp();
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+                     static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+                 "l"(from), "r"(real ? 16 : 0)
+                 : "memory");
 #else
-    static_cast<void>(there), static_cast<void>(count);
+    real ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
 #endif
 }
-// Hopper and later: one lane asks for all of it. Before: each lane for every 32nd piece of 16 bytes.
-template <int kBytes>
-__device__ inline void copy_ahead(std::byte* to, const std::uint8_t* from, std::uint64_t* there) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    if (threadIdx.x % 32 == 0) {
-        asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(shared_address(there)),
-                     "n"(kBytes)
-                     : "memory");
-        asm volatile(
-            "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                shared_address(to)),
-            "l"(from), "n"(kBytes), "r"(shared_address(there))
-            : "memory");
-    }
-#elif defined(__CUDA_ARCH__)
-#pragma unroll
-    for (int i = 0; i < kBytes; i += 512) {
-        const int at = i + static_cast<int>(threadIdx.x % 32) * 16;
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to + at)),
-                     "l"(from + at)
-                     : "memory");
-    }
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared.b64 [%0];" ::"r"(shared_address(there)) : "memory");
-#else
-    static_cast<void>(there);
-    if (threadIdx.x % 32 == 0) std::memcpy(to, from, kBytes);
-#endif
-}
-// parity: 0 for the first copy that signals `there`, 1 for the second, 0 for the third.
-__device__ inline void wait_for_copy(std::uint64_t* there, std::uint32_t parity) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-    asm volatile(
-        "{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], %1; @!p bra again; }" ::"r"(
-            shared_address(there)),
-        "r"(parity)
-        : "memory");
-#elif defined(__CUDA_ARCH__)
-    asm volatile(
-        "{ .reg .pred p; again: mbarrier.test_wait.parity.shared.b64 p, [%0], %1; @!p bra again; }" ::"r"(
-            shared_address(there)),
-        "r"(parity)
-        : "memory");
-#else
-    static_cast<void>(there), static_cast<void>(parity);
-    __syncwarp();
+__device__ inline void wait_for_copies() {
+#ifdef __CUDA_ARCH__
+    asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
 

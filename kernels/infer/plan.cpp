@@ -9,34 +9,35 @@
 namespace fp8lab::cuda {
 namespace {
 
-constexpr int kOwn = 4096;  // static shared memory, and what the driver keeps
-// What x and the sums of products may have of shared memory; the ring has the rest.
-constexpr double kMostX = 0.3, kMostSums = 0.14;
-constexpr int kUnitHeads = 4;
 
 int up(int a, int b) { return (a + b - 1) / b; }
 
-int tiles_of(const DecodeMatrix& m, int blocks) { return up(m.tiles, blocks); }
-
 // All of x in one slice where it fits. K among as many warps as it feeds: tiles are few, and so the warps are equally busy.
-void share(DecodeMatrix& m, DecodeWeights weights, int batch, const DecodeDevice& device, bool in_slices) {
+// Returns the bytes of x and sums of products.
+int share(DecodeMatrix& m, DecodeWeights weights, int batch, const DecodeDevice& device, int room,
+          bool in_slices) {
     m.tiles = up(m.rows, kDecodeTileRows);
     m.blocks = up(m.cols, block_k(weights));
+    const auto x_stride = [&](int slices) {
+        return up(up(m.blocks, slices) * block_k(weights) * 2, 128) * 128 +
+               (weights == DecodeWeights::bf16 ? 64 : 16);
+    };
+    const int tiles = up(m.tiles, device.multiprocessors);
+    const auto sums = [&](int k_warps) { return tiles * k_warps * batch * kSumStride * 4; };
     int slices = 1;
-    while (in_slices && up(m.blocks, slices) * block_k(weights) * 2 * batch > kMostX * device.shared &&
-           slices < m.blocks)
-        ++slices;
+    while (in_slices && slices < m.blocks && batch * x_stride(slices) + sums(1) > room) ++slices;
     m.slice = up(m.blocks, slices);
-    const int tiles = tiles_of(m, device.multiprocessors);
+    m.x_stride = x_stride(slices);
+    const int x = batch * m.x_stride;
     const auto busy = [&](int k_warps) {  // blocks of the warp with the most
         return up(tiles, kDecodeWarps / k_warps) * up(m.slice, k_warps);
     };
     m.k_warps = 1;
     for (int k_warps = 2; k_warps <= kDecodeWarps; k_warps *= 2)
-        if (busy(k_warps) <= busy(m.k_warps) &&
-            tiles * k_warps * kDecodeTileRows * batch * 4 <= kMostSums * device.shared)
-            m.k_warps = k_warps;
+        if (busy(k_warps) <= busy(m.k_warps) && x + sums(k_warps) <= room) m.k_warps = k_warps;
     m.part = up(m.slice, m.k_warps);
+    m.parts = up(m.slice, m.part);
+    return x + std::max(sums(m.k_warps), in_slices ? 0 : m.cols * 4);  // or the gains of a norm
 }
 
 }  // namespace
@@ -56,8 +57,19 @@ DecodePlan plan_decode(DecodeModel& model, DecodeWeights weights, const DecodeDe
                                                model.head_size, kMostDecodeHead));
     DecodePlan plan;
     plan.blocks = device.multiprocessors;
+    const int matrices = model.head ? kDecodeMatrices : static_cast<int>(kHead);
+    for (int i = 0; i < matrices; ++i)
+        plan.scales_bytes =
+            std::max(plan.scales_bytes,
+                     up(up(model.matrix[i].rows, kDecodeTileRows), plan.blocks) * kDecodeTileRows * 4);
+    plan.scales_bytes = up(plan.scales_bytes, 128) * 128;
+    plan.own_bytes =
+        up(up(up(model.d, kDecodeTileRows), plan.blocks) * kDecodeTileRows * model.batch * 4, 128) * 128;
+    const int room = device.shared - kDecodeStateBytes - plan.scales_bytes - plan.own_bytes;
+    int most = 8 * (model.head_size * 2 + 16) + kDecodeWarps * 64 * 4 +
+               kDecodeWarps * kUnitHeads * (model.head_size + 2) * 4;  // of attention
     std::size_t at = 0;
-    int scales_at = 0, x_k = 0, scales = 0;
+    int scales_at = 0;
     const int per_piece = weights == DecodeWeights::bf16 ? 8 : 16;
     for (int i = 0; i < kDecodeMatrices; ++i) {
         if (i == kHead) {
@@ -70,30 +82,22 @@ DecodePlan plan_decode(DecodeModel& model, DecodeWeights weights, const DecodeDe
         if (m.cols % per_piece != 0)
             throw usage_error("width",
                               fmt::format("rows of {} values are not a multiple of {}", m.cols, per_piece));
-        share(m, weights, model.batch, device, i == kOut || i == kDown);
+        most = std::max(most,
+                        share(m, weights, model.batch, device, room, i == kOut || i == kDown));
         m.at = at, m.scales_at = scales_at;
         at += static_cast<std::size_t>(m.tiles) * static_cast<std::size_t>(m.blocks) * kDecodeBlockBytes;
         scales_at += m.rows;
-        x_k = std::max(x_k, m.slice * block_k(weights));
-        const int tiles = tiles_of(m, plan.blocks);
-        plan.sums_bytes = std::max(plan.sums_bytes, tiles * m.k_warps * kDecodeTileRows * model.batch * 4);
-        scales = std::max(scales, tiles * kDecodeTileRows * 4);
     }
-    plan.x_stride = up(x_k * 2, 128) * 128 + (weights == DecodeWeights::bf16 ? 64 : 16);
-    plan.x_bytes = up(model.batch * plan.x_stride, 128) * 128;
-    const int attention = 8 * (model.head_size * 2 + 16) + kDecodeWarps * 64 * 4 +
-                          kDecodeWarps * kUnitHeads * (model.head_size + 2) * 4;
-    // Scales lie behind what attention uses: they are fetched while it may still run.
-    plan.sums_bytes = std::max(plan.sums_bytes, attention - plan.x_bytes);
-    const int rest = plan.x_bytes + plan.sums_bytes + scales;
-    plan.depth =
-        std::min(kMostDecodeDepth, (device.shared - kOwn - rest) / (kDecodeWarps * kDecodeBlockBytes));
-    if (plan.depth < 1)
-        throw usage_error(
-            "shape",
-            fmt::format("{} tokens of {} values need {} bytes of shared memory; {} are there", model.batch,
-                        x_k, rest, device.shared - kOwn - kDecodeWarps * kDecodeBlockBytes));
-    plan.bytes = kDecodeWarps * plan.depth * kDecodeBlockBytes + rest;
+    if (most > room)
+        throw usage_error("shape", fmt::format("{} tokens of {} values need {} bytes of shared memory; {} "
+                                               "are there",
+                                               model.batch, model.d, most, room));
+    // Behind x of a matrix that reads a norm: the gains, then the rows.
+    const DecodeMatrix& wide = model.matrix[kGateUp];
+    const int with_rows = model.batch * wide.x_stride + (1 + model.batch) * model.d * 4;
+    plan.keeps_rows = with_rows <= room;
+    if (plan.keeps_rows) most = std::max(most, with_rows);
+    plan.bytes = kDecodeStateBytes + plan.scales_bytes + plan.own_bytes + most;
     return plan;
 }
 

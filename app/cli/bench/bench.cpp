@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "app/cli/option_values.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/nn/streams.h"
@@ -28,6 +29,8 @@ constexpr std::array kKinds = {
     BenchKind{"step", "a training step in every recipe, against the FP32 step", bench_step,
               "--layers --batch --recipe --state --sweep --brief --accumulate --accumulate-in --devices "
               "--shard --gather --sum"},
+    BenchKind{"infer", "the layers of a transformer that is served, token by token, on a GPU", bench_infer,
+              "--shape --batch --tokens --weights --kv"},
     BenchKind{"comm", "what several GPUs exchange, through NCCL", bench_comm, "--devices"},
 };
 
@@ -42,10 +45,15 @@ const BenchKind& find_kind(std::string_view name) {
 void add_options(CLI::App& verb, BenchOptions& options) {
     verb.add_option("--backend", options.backend, "auto, cpu or cuda");
     verb.add_option("--shape", options.shape,
-                    "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS");
+                    "gemm: M,N,K; cast on a GPU: ROWS,COLS; blocks: D,HEADS,FFN,CONTEXT,BLOCKS; infer: "
+                    "D,HEADS,KV,FFN,CONTEXT,LAYERS");
     verb.add_option("--layers", options.layers, "step: d0,...,dn");
-    verb.add_option("--batch", options.batch, "step: rows of a batch; blocks: sequences")
+    verb.add_option("--batch", options.batch, "step: rows of a batch; blocks, infer: sequences")
         ->check(whole("--batch", 1, 1 << 20));
+    verb.add_option("--tokens", options.tokens, "infer: of each sequence, read at once; 1")
+        ->check(whole("--tokens", 1, 1 << 20));
+    verb.add_option("--weights", options.weights, "infer: " + served_weights_names() + "; bf16");
+    verb.add_option("--kv", options.kv, "infer: keys and values in " + served_cache_names() + "; bf16");
     verb.add_option("--accumulate", options.accumulate,
                     "step on a GPU: micro-batches of the batch, against as many steps of one with one update")
         ->check(whole("--accumulate", 1, kMostMicroBatches));
@@ -134,7 +142,8 @@ void add_bench(CLI::App& app, Globals& globals) {
         const BenchKind& kind = find_kind(a->kind);
         for (const std::string option :
              {"--shape", "--layers", "--batch", "--recipe", "--state", "--sweep", "--grid", "--seconds",
-              "--brief", "--accumulate", "--accumulate-in", "--devices", "--shard", "--gather", "--sum"})
+              "--brief", "--accumulate", "--accumulate-in", "--devices", "--shard", "--gather", "--sum",
+              "--tokens", "--weights", "--kv"})
             if (verb->count(option) > 0 && kind.options.find(option) == kind.options.npos)
                 throw usage_error("bench", fmt::format("{} takes no {}", kind.name, option));
         if (a->options.seconds > 0 && !a->options.grid)

@@ -17,8 +17,8 @@ namespace fp8lab::cli {
 // The options of the verb, as given; a kind refuses those that it does not take. Empty and 0: not given.
 struct BenchOptions {
     std::string backend = "auto", layers = {}, recipe = {}, shape = {}, state = "fp32";
-    std::string accumulate_in = {}, devices = {}, shard = {}, gather = {}, sum = {};
-    int batch = 0, repeat = 0, accumulate = 1;
+    std::string accumulate_in = {}, devices = {}, shard = {}, gather = {}, sum = {}, weights = {}, kv = {};
+    int batch = 0, repeat = 0, accumulate = 1, tokens = 0;
     double seconds = 0;
     bool sweep = false, grid = false, brief = false;
 };
@@ -57,6 +57,8 @@ nlohmann::json bench_accumulate(const BenchOptions& options, const Globals& glob
 nlohmann::json bench_gpu_casts(const BenchOptions& options, Backend& backend, bool json);
 nlohmann::json bench_ui(const BenchOptions& options, const Globals& globals, bool json);
 nlohmann::json bench_blocks(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_infer(const BenchOptions& options, const Globals& globals, bool json);
+nlohmann::json bench_infer_gpu(Backend& backend, const BenchOptions& options, bool json);
 nlohmann::json bench_comm(const BenchOptions&, const Globals&, bool json);
 nlohmann::json bench_step(const BenchOptions& options, const Globals& globals, bool json);
 

@@ -2,33 +2,16 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 
 #include "app/cli/bench/bench.h"
+#include "app/cli/bench/parse_shape.h"
 #include "core/backend/backend.h"
-#include "core/base/error.h"
 #include "core/base/units.h"
 
 namespace fp8lab::cli {
 namespace {
 
 constexpr int kGemmRepeats = 30;
-
-template <std::size_t kCount>
-std::array<int, kCount> parse_shape(const std::string& text, std::array<int, kCount> otherwise,
-                                    std::string_view form) {
-    if (text.empty()) return otherwise;
-    std::array<int, kCount> shape{};
-    const char *at = text.data(), *const end = at + text.size();
-    for (std::size_t i = 0; i < kCount; ++i) {
-        const auto [next, failure] = std::from_chars(at, end, shape[i]);
-        const bool last = i + 1 == kCount;
-        if (failure != std::errc{} || shape[i] <= 0 || (last ? next != end : next == end || *next != ','))
-            throw usage_error("--shape", fmt::format("'{}' is not {}", text, form));
-        at = next + 1;
-    }
-    return shape;
-}
 
 nlohmann::json to_json(const Timed& line) {
     nlohmann::json row = {{"name", line.name}};

@@ -3,6 +3,7 @@
 
 #include "app/cli/bench/bench_step.h"
 #include "app/cli/train/train_report.h"
+#include "core/backend/infer_case.h"
 #include "core/base/error.h"
 #include "tests/fake_gpu.h"
 
@@ -26,6 +27,18 @@ struct Card : test::FakeGpuBackend {
         lines[2].refusal = "CUBLAS_STATUS_NOT_SUPPORTED";
         return lines;
     }
+    // 2 ms, and 1 GB copied in 0.5 ms.
+    InferTime time_infer(const InferCase& of, int repeats) override {
+        asked = of;
+        return {.median_ms = 2,
+                .q1_ms = 1.9,
+                .q3_ms = 2.2,
+                .repeats = repeats,
+                .copy_ms = 0.5,
+                .copy_bytes = 1e9,
+                .memory_bytes = 3e9};
+    }
+    InferCase asked;
 };
 
 }  // namespace
@@ -139,4 +152,31 @@ TEST_CASE("train's report copes with steps without statistics and names provenan
     CHECK(report.table().find("gpu-emulated") != std::string::npos);
     CHECK(report.csv().find("# nvfp4: gpu-emulated (no such cast)\n") != std::string::npos);
     CHECK(report.csv().find(",nan") == std::string::npos);
+}
+
+TEST_CASE("bench infer: the case that is asked for, and its floor by the copy of the same call") {
+    Card card{test::FakeGpu{}};
+    const auto llama = bench_infer_gpu(card, {.repeat = 7}, true);
+    CHECK(card.asked.d == 4096);
+    CHECK(card.asked.layers == 4);
+    CHECK(llama["shape"] == std::vector{4096, 32, 8, 14336, 2048, 4});
+    CHECK(llama["weights"] == "bf16");
+    CHECK(llama["repeats"] == 7);
+    CHECK(llama["weight_bytes"] == 2.0 * 4 * 218'103'808);  // L17's specification: 218.1 M weights a layer
+    CHECK(llama["cache_bytes"] == 4.0 * 8'388'608);         // and 8.39 MB of BF16 for a sequence
+    CHECK(llama["per_layer_us"] == doctest::Approx(500));
+    CHECK(llama["copy_gb_per_s"] == doctest::Approx(2000));
+    CHECK(llama["floor_ms"] == doctest::Approx((2.0 * 4 * 218'103'808 + 4.0 * 8'388'608) / 2e9));
+    CHECK(llama["ratio_to_floor"] == doctest::Approx(2 / llama["floor_ms"].get<double>()));
+    CHECK(llama["tokens_per_s"] == doctest::Approx(500));
+    const BenchOptions options{
+        .shape = "64,4,2,96,20,3", .weights = "e4m3-weight-only", .kv = "e4m3", .batch = 8};
+    const auto out = bench_infer_gpu(card, options, true);
+    CHECK(card.asked.batch == 8);
+    CHECK(card.asked.kv_heads == 2);
+    CHECK(card.asked.formats.weights == ServedWeights::weight_only);
+    CHECK(card.asked.formats.cache == ServedCache::e4m3);
+    CHECK(out["weight_bytes"] == 3.0 * (64 * 64 + 2 * 32 * 64 + 64 * 64 + 3 * 96 * 64));
+    CHECK(out["cache_bytes"] == 2.0 * 3 * 8 * 2 * 16 * 20);
+    CHECK(out["tokens_per_s"] == doctest::Approx(4000));
 }

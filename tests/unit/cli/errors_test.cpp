@@ -107,6 +107,23 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"bench gemm --seconds 10", "limits bench gemm --grid"},
              Case{"bench gemm --brief", "gemm takes no --brief"},
              Case{"bench cast --backend abacus", "auto cpu cuda"},
+             Case{"bench infer --shape 64,4,2,96,20", "'64,4,2,96,20' is not D,HEADS,KV,FFN,CONTEXT,LAYERS"},
+             Case{"bench infer --shape 64,3,1,96,20,2", "fp8lab: --shape: HEADS: 3 does not divide D 64"},
+             Case{"bench infer --shape 64,4,3,96,20,2", "fp8lab: --shape: KV: 3 does not divide HEADS 4"},
+             Case{"bench infer --shape 64,4,2,96,20,2000", "LAYERS: 2000 is not in 1..1024"},
+             Case{"bench infer --shape 12,4,2,96,20,2", "D / HEADS = 3 is not even"},
+             Case{"bench infer --shape 64,4,2,96,20,2 --tokens 21", "--tokens: 21 are more than CONTEXT 20"},
+             Case{"bench infer --weights nvfp4",
+                  "unknown format 'nvfp4'; valid: bf16 e4m3 e4m3-row e4m3-weight-only"},
+             Case{"bench infer --kv int8", "--kv: unknown cache 'int8'; valid: bf16 e4m3"},
+             Case{"bench infer --recipe bf16", "infer takes no --recipe"},
+             Case{"bench blocks --tokens 2", "blocks takes no --tokens"},
+             Case{"generate --resume x --weights e4m3-row", "--weights: is for --backend cuda"},
+             Case{"generate --resume x --kv e4m3", "--kv: is for --backend cuda"},
+             Case{"generate --resume x --backend cpu --weights e4m3", "--weights: is for --backend cuda"},
+             Case{"generate --resume x --backend cuda --weights fp8",
+                  "unknown format 'fp8'; valid: bf16 e4m3 e4m3-row e4m3-weight-only"},
+             Case{"generate --resume x --backend abacus", "auto cpu cuda"},
              Case{"formats --lab bits", "--lab"},
              Case{"train --seed -1", "--seed: '-1' is below 0"},
              Case{"cast --to e4m3 --seed -1 -i - -o -", "--seed: '-1' is below 0"},
@@ -227,7 +244,8 @@ TEST_CASE("a bad amax line is named by its number") {
 
 TEST_CASE("a bench of the GPU's products says in one line that the CPU is none") {
     for (const char* arguments : {"bench gemm --backend cpu", "bench accumulate --backend cpu --json",
-                                  "bench gemm --grid --backend cpu", "bench step --brief --backend cpu"}) {
+                                  "bench gemm --grid --backend cpu", "bench step --brief --backend cpu",
+                                  "bench infer --backend cpu"}) {
         CAPTURE(arguments);
         const Finished asked = fp8lab(arguments);
         CHECK(asked.code == 3);
@@ -241,7 +259,8 @@ TEST_CASE("the GPU is never replaced by the CPU in silence") {
     for (const char* arguments :
          {"train --backend cuda --steps 1", "validate --backend cuda", "bench cast --backend cuda",
           "bench step --backend cuda", "bench gemm --backend cuda", "bench gemm --grid --backend cuda",
-          "bench accumulate --backend cuda"}) {
+          "bench accumulate --backend cuda", "bench infer --backend cuda",
+          "generate --resume " FP8LAB_SOURCE "/assets/models/transformer-s1.safetensors --backend cuda"}) {
         CAPTURE(arguments);
         const Finished asked = fp8lab(arguments);
         CHECK(asked.code == 3);

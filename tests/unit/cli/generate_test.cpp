@@ -32,6 +32,19 @@ TEST_CASE("generate writes what each arm of a folder says, the same for the same
     CHECK(one.out != generate("m/1-bf16.safetensors --prompt x --temperature 0").out);
 }
 
+TEST_CASE("generate on the CPU is what it is without --backend, and auto says which one it took") {
+    const Scratch scratch;
+    REQUIRE(fp8lab(kTrain + "--recipe bf16 --save " + scratch / "m").code == 0);
+    const std::string call = "generate --characters 20 --resume " + scratch.path.string() + "/m";
+    const auto plain = fp8lab(call), cpu = fp8lab(call + " --backend cpu"),
+               any = fp8lab(call + " --backend auto");
+    CHECK(plain.out == cpu.out);
+    CHECK(plain.err.empty());
+    CHECK(cpu.err.empty());
+    CHECK(any.code == 0);
+    CHECK(any.err.starts_with("backend: "));
+}
+
 TEST_CASE("generate refuses what it cannot use, with one sentence") {
     const Scratch scratch;
     REQUIRE(fp8lab(kTrain + "--recipe bf16 --save " + scratch / "m").code == 0);

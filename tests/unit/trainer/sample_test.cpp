@@ -82,3 +82,26 @@ TEST_CASE("each token is drawn from what a pass without a cache says of its wind
             }
         }
 }
+
+TEST_CASE("a reader is told of each token once, and of the window anew each time that it moves") {
+    constexpr std::size_t kContext = 8;
+    for (const std::size_t prompt_length : {1, 8, 21}) {
+        CAPTURE(prompt_length);
+        std::vector<int> text(prompt_length, 3), known;
+        std::size_t begin = 0;
+        int times_anew = 0;
+        const std::vector<float> logits = {0, 1, 0, 0};  // token 1 follows everything
+        const auto read = [&](std::span<const int> unread, bool anew) {
+            if (anew) known.clear(), begin = window_begin(text.size(), kContext), ++times_anew;
+            known.insert(known.end(), unread.begin(), unread.end());
+            CHECK(known == std::vector(text.begin() + static_cast<std::ptrdiff_t>(begin), text.end()));
+            CHECK(known.size() <= kContext);
+            CHECK((anew || unread.size() == 1));
+            text.push_back(1);
+            return std::span<const float>(logits);
+        };
+        CHECK(sample_tokens(read, std::vector(text), {.context = kContext, .count = 20, .temperature = 0}) ==
+              std::vector(20, 1));
+        CHECK(times_anew == (prompt_length == 1 ? 4 : prompt_length == 8 ? 6 : 5));
+    }
+}
