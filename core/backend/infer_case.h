@@ -1,6 +1,9 @@
 // One timing of `bench infer`: the layers of a decoder-only transformer on random data, without embedding and head.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "core/backend/token_engine.h"
 
 namespace fp8lab {
@@ -19,12 +22,20 @@ void check_infer_case(const InferCase& of);
 double weight_bytes(const InferCase& of);
 double cache_bytes(const InferCase& of);
 
+// A part of a pass, alone in a graph of its own: its median, what it reads and writes once, and what it multiplies and adds.
+struct InferPart {
+    std::string name;  // "GEMMs", "attention", "memory-bound kernels", and of those "norm + cast" ...
+    double ms = 0, bytes = 0, flop = 0;
+};
 // Medians and quartiles in ms of the replays of a CUDA graph, which alternate with copies of 1 GiB.
 struct InferTime {
     double median_ms = 0, q1_ms = 0, q3_ms = 0;
     int repeats = 0;
     double copy_ms = 0, copy_bytes = 0;  // of the faster copy; bytes read and written
     double memory_bytes = 0;             // of the device
+    // Of a pass that is many launches (more sequences than one launch takes, or more tokens); empty: it is one launch.
+    std::vector<InferPart> parts = {};
+    std::string attention = {};  // "own", "cuDNN"
 };
 
 }  // namespace fp8lab

@@ -3,8 +3,8 @@
 // time between its two halves.
 #pragma once
 
+#include "kernels/device/tensor_cores.cuh"
 #include "kernels/infer/decode.h"
-#include "kernels/infer/instructions.cuh"
 
 namespace fp8lab::cuda {
 

@@ -15,10 +15,9 @@ __device__ inline void clear_amaxes(int which) {
 // The scales of this block's rows, which nobody writes.
 __device__ inline void fetch_scales(int step) {
     const DecodeMatrix& w = model().matrix[name_of(step)];
-    const float* const scales = model().scales +
-                                static_cast<std::size_t>(step / 4) *
-                                    static_cast<std::size_t>(model().layer_scales) +
-                                w.scales_at;
+    const float* const scales =
+        model().scales + static_cast<std::size_t>(step / 4) * static_cast<std::size_t>(model().layer_scales) +
+        w.scales_at;
     for (int i = thread_number(); i < tiles_here(w) * kDecodeTileRows; i += kDecodeThreads) {
         const int row = row_of(i / kDecodeTileRows, i % kDecodeTileRows);
         shared_scales()[i] = row < w.rows ? __ldg(scales + row) : 0;

@@ -9,7 +9,6 @@
 namespace fp8lab::cuda {
 namespace {
 
-
 int up(int a, int b) { return (a + b - 1) / b; }
 
 // All of x in one slice where it fits. K among as many warps as it feeds: tiles are few, and so the warps are equally busy.
@@ -82,8 +81,7 @@ DecodePlan plan_decode(DecodeModel& model, DecodeWeights weights, const DecodeDe
         if (m.cols % per_piece != 0)
             throw usage_error("width",
                               fmt::format("rows of {} values are not a multiple of {}", m.cols, per_piece));
-        most = std::max(most,
-                        share(m, weights, model.batch, device, room, i == kOut || i == kDown));
+        most = std::max(most, share(m, weights, model.batch, device, room, i == kOut || i == kDown));
         m.at = at, m.scales_at = scales_at;
         at += static_cast<std::size_t>(m.tiles) * static_cast<std::size_t>(m.blocks) * kDecodeBlockBytes;
         scales_at += m.rows;

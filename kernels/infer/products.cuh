@@ -151,8 +151,7 @@ __device__ inline void multiply_slice(const DecodeMatrix& m, int slice, Weights&
 #pragma unroll
             for (int e = 0; e < 4; ++e) {  // of row token + e / 2 * 8 and token 2 quarter + e % 2
                 float* const sum = to + e % 2 * kSumStride + e / 2 * 8;
-                if (2 * quarter + e % 2 < batch)
-                    *sum = (slice == 0 ? 0.0F : *sum) + (c[0][e] + c[1][e]);
+                if (2 * quarter + e % 2 < batch) *sum = (slice == 0 ? 0.0F : *sum) + (c[0][e] + c[1][e]);
                 c[0][e] = c[1][e] = 0;
             }
             k = 0;

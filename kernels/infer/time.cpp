@@ -11,20 +11,51 @@
 #include "kernels/device/graph.h"
 #include "kernels/device/random_fill.h"
 #include "kernels/infer/decode_memory.h"
+#include "kernels/prefill/pass_time.h"
 
 namespace fp8lab::cuda {
 namespace {
 
 constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // read, and as many written
 
-// What there is no kernel for.
-void refuse(const InferCase& of) {
-    if (of.batch > kMostDecodeTokens)
-        throw usage_error("--batch",
-                          fmt::format("{} sequences; a launch takes 1 to {}", of.batch, kMostDecodeTokens));
-    if (of.tokens > 1)
-        throw usage_error("--tokens",
-                          fmt::format("{}; a launch takes one token of each sequence", of.tokens));
+PassWeights pass_weights(ServedWeights weights) {
+    switch (weights) {
+        case ServedWeights::bf16:
+            return PassWeights::bf16;
+        case ServedWeights::e4m3:
+            return PassWeights::e4m3_tensor;
+        case ServedWeights::e4m3_row:
+            return PassWeights::e4m3_row;
+        case ServedWeights::weight_only:
+            break;
+    }
+    throw usage_error("--weights",
+                      fmt::format("{} is for one token of up to {} sequences: GEMMs of more rows "
+                                  "multiply E4M3 by E4M3",
+                                  info_of(weights).name, kMostDecodeTokens));
+}
+
+// More rows than one launch takes: GEMMs of cuBLASLt.
+InferTime time_with_gemms(const InferCase& of, int repeats) {
+    PassCase c;
+    c.d = of.d, c.heads = of.heads, c.kv_heads = of.kv_heads, c.ffn = of.ffn, c.context = of.context;
+    c.layers = of.layers, c.batch = of.batch, c.tokens = of.tokens;
+    c.weights = pass_weights(of.formats.weights);
+    c.cache = of.formats.cache == ServedCache::bf16 ? PassCache::bf16 : PassCache::e4m3;
+    const PassTimes times = time_pass(c, repeats);
+    const Timed &pass = times.line("pass"), &copy = times.line("copy");
+    InferTime out = {.median_ms = pass.median_ms,
+                     .q1_ms = pass.q1_ms,
+                     .q3_ms = pass.q3_ms,
+                     .repeats = pass.repeats,
+                     .copy_ms = copy.median_ms,
+                     .copy_bytes = copy.bytes,
+                     .memory_bytes = times.memory_bytes,
+                     .attention = times.attention};
+    for (const Timed& line : times.lines)
+        if (line.name != "pass" && line.name != "copy")
+            out.parts.push_back({line.name, line.median_ms, line.bytes, line.flop});
+    return out;
 }
 
 void fill_random_values(Memory& memory, bool bf16, std::uint32_t seed, cudaStream_t stream) {
@@ -49,7 +80,7 @@ void scale_rows(DecodeMemory& memory) {
 
 InferTime time_infer(const InferCase& of, int repeats) {
     check_infer_case(of);
-    refuse(of);
+    if (of.batch > kMostDecodeTokens || of.tokens > 1) return time_with_gemms(of, repeats);
     const Stream on;
     const cudaStream_t stream = on.get();
     DecodeMemory memory({.layers = of.layers,

@@ -45,6 +45,28 @@ InferCase infer_case_of(const BenchOptions& options) {
     return out;
 }
 
+const InferPart& part_of(const InferTime& time, std::string_view name) {
+    for (const InferPart& part : time.parts)
+        if (part.name == name) return part;
+    throw Error(ErrorKind::backend, "bench infer", fmt::format("the pass has no part '{}'", name));
+}
+
+// copy: bytes per ms.
+void add_parts(const InferCase& of, const InferTime& time, double copy, nlohmann::json& out) {
+    out["attention"] = time.attention;
+    for (const InferPart& part : time.parts) {
+        nlohmann::json one = {{"name", part.name},
+                              {"per_layer_us", 1e3 * part.ms / of.layers},
+                              {"gb_per_s", part.bytes / part.ms / 1e6}};
+        if (part.flop > 0) one["tflop_per_s"] = part.flop / part.ms / 1e9;
+        out["parts"].push_back(std::move(one));
+    }
+    const InferPart& memory = part_of(time, "memory-bound kernels");
+    out["over_gemms_and_attention"] =
+        time.median_ms / (part_of(time, "GEMMs").ms + part_of(time, "attention").ms);
+    out["memory_bound_of_copy"] = memory.bytes / memory.ms / copy;
+}
+
 nlohmann::json to_json(const InferCase& of, const InferTime& time) {
     const double bytes = weight_bytes(of) + cache_bytes(of), copy = time.copy_bytes / time.copy_ms,
                  floor_ms = bytes / copy, tokens = of.batch * of.tokens;
@@ -70,7 +92,24 @@ nlohmann::json to_json(const InferCase& of, const InferTime& time) {
                           {"tokens_per_s", 1e3 * tokens / time.median_ms},
                           {"memory_bytes", time.memory_bytes}};
     for (const ShapeSize& size : kShapeSizes) out["shape"].push_back(of.*size.at);
+    if (!time.parts.empty()) add_parts(of, time, copy, out);
     return out;
+}
+
+void print_parts(const nlohmann::json& out) {
+    fmt::print("parts, each alone; attention: {}\n", out.at("attention").get<std::string>());
+    for (const nlohmann::json& part : out.at("parts")) {
+        fmt::print("  {:<22} {:>8} us a layer, {:>6} GB/s", part.at("name").get<std::string>(),
+                   format_number(part.at("per_layer_us").get<double>(), 4),
+                   format_number(part.at("gb_per_s").get<double>(), 4));
+        if (part.contains("tflop_per_s"))
+            fmt::print(", {:>6} TFLOP/s", format_number(part.at("tflop_per_s").get<double>(), 4));
+        fmt::print("\n");
+    }
+    fmt::print(
+        "the pass is {} times its GEMMs and attention; its kernels bound by memory reach {} of the copy\n",
+        format_number(out.at("over_gemms_and_attention").get<double>(), 4),
+        format_number(out.at("memory_bound_of_copy").get<double>(), 3));
 }
 
 void print_infer(const InferCase& of, const nlohmann::json& out) {
@@ -78,10 +117,11 @@ void print_infer(const InferCase& of, const nlohmann::json& out) {
         return format_number(out.at(name).get<double>(), digits);
     };
     fmt::print("{}\n", out.at("device").get<std::string>());
-    fmt::print("{} layers of {}, heads {}/{}, ffn {}, context {}; batch {}; weights {}, cache {}\n",
-               of.layers, of.d, of.heads, of.kv_heads, of.ffn, of.context, of.batch,
-               info_of(of.formats.weights).name, to_string(of.formats.cache));
-    fmt::print("a token          {:>10} ms (IQR {}, {} replays), {} us a layer\n", number("median_ms"),
+    fmt::print(
+        "{} layers of {}, heads {}/{}, ffn {}, context {}; batch {}, tokens {}; weights {}, cache {}\n",
+        of.layers, of.d, of.heads, of.kv_heads, of.ffn, of.context, of.batch, of.tokens,
+        info_of(of.formats.weights).name, to_string(of.formats.cache));
+    fmt::print("a pass           {:>10} ms (IQR {}, {} replays), {} us a layer\n", number("median_ms"),
                number("iqr_ms", 2), out.at("repeats").get<int>(), number("per_layer_us"));
     fmt::print("must be read     {:>10} GB: weights {}, cache {}\n",
                format_number(out.at("bytes").get<double>() / 1e9, 4),
@@ -90,6 +130,7 @@ void print_infer(const InferCase& of, const nlohmann::json& out) {
     fmt::print("floor            {:>10} ms at the copy's {} GB/s; {} times that\n", number("floor_ms"),
                number("copy_gb_per_s"), number("ratio_to_floor"));
     fmt::print("tokens/s         {:>10} without embedding and head\n", number("tokens_per_s"));
+    if (out.contains("parts")) print_parts(out);
 }
 
 }  // namespace

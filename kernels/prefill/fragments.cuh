@@ -1,8 +1,8 @@
 // Operands of the tensor cores from shared memory, and copies to it by all threads of a block. Each has a definition for the
-// tests' simulator of the GPU, as in instructions.cuh.
+// tests' simulator of the GPU, as in kernels/device/tensor_cores.cuh.
 #pragma once
 
-#include "kernels/infer/instructions.cuh"
+#include "kernels/device/tensor_cores.cuh"
 
 namespace fp8lab::cuda {
 

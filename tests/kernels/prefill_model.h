@@ -1,4 +1,4 @@
-// A small model of random numbers for served passes (kernels/infer/served.h), on the device and, token by token in float64, on the
+// A small model of random numbers for served passes (kernels/prefill/pass.h), on the device and, token by token in float64, on the
 // CPU: inputs, cache and what lies between the GEMMs are rounded as the pass says, sums are not.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "kernels/device/device.h"
-#include "kernels/infer/served.h"
+#include "kernels/prefill/pass.h"
 
 namespace fp8lab::cuda::served {
 
@@ -37,7 +37,7 @@ struct Matrix {
     Buffer<float> device_scales;
 };
 
-inline ServedShape small(ServedShape s) {
+inline PassShape small(PassShape s) {
     if (s.d == 0) s.d = 64;
     if (s.heads == 0) s.heads = 4, s.kv_heads = 2;
     if (s.head_size == 0) s.head_size = s.d / s.heads;
@@ -45,7 +45,7 @@ inline ServedShape small(ServedShape s) {
     if (s.capacity == 0) s.capacity = 20;
     return s;
 }
-inline std::string name_of(const ServedShape& s) {
+inline std::string name_of(const PassShape& s) {
     std::string out;
     for (const int v : {s.layers, s.batch, s.tokens, s.d, s.heads, s.kv_heads, s.head_size, s.ffn, s.capacity,
                         static_cast<int>(s.weights), static_cast<int>(s.cache), static_cast<int>(s.stream)})
@@ -56,8 +56,8 @@ inline std::string name_of(const ServedShape& s) {
 // A model with its numbers on both sides, and its caches.
 class Model {
   public:
-    explicit Model(const ServedShape& s, int start, unsigned seed = 1)
-        : s_(s), fp8_(s.weights != ServedWeights::bf16), start_(start), random_(seed) {
+    explicit Model(const PassShape& s, int start, unsigned seed = 1)
+        : s_(s), fp8_(s.weights != PassWeights::bf16), start_(start), random_(seed) {
         const int shapes[][2] = {{s.qkv_rows(), s.d},
                                  {s.d, s.heads * s.head_size},
                                  {2 * s.ffn, s.d},
@@ -72,7 +72,7 @@ class Model {
         make_cache();
         point();
     }
-    const ServedModel& device() const { return device_; }
+    const PassModel& device() const { return device_; }
     int start() const { return start_; }
     void set_length(int length) { length_.upload(std::vector<std::int32_t>{length}); }
 
@@ -126,7 +126,7 @@ class Model {
                 sin_.push_back(static_cast<float>(std::sin(angle)));
             }
     }
-    bool wide() const { return s_.cache == ServedCache::bf16; }
+    bool wide() const { return s_.cache == PassCache::bf16; }
     // Random up to `start`; behind it NaN, which nothing may read.
     void make_cache() {
         const int head = s_.capacity * s_.head_size;
@@ -160,7 +160,7 @@ class Model {
         const float* const gains = keep(gains_);
         const float *const k_scales = keep(k_scales_), *const v_scales = keep(v_scales_);
         const auto matrix = [&](int i) {
-            return ServedMatrix{matrices_[index(i)].weights.get(), matrices_[index(i)].device_scales.get()};
+            return PassMatrix{matrices_[index(i)].weights.get(), matrices_[index(i)].device_scales.get()};
         };
         for (int l = 0; l < s_.layers; ++l)
             device_.layers.push_back({matrix(l * kHead + kQkv), matrix(l * kHead + kOut),
@@ -213,8 +213,8 @@ class Model {
         for (int r = 0; r < w.rows; ++r) {
             double sum = 0;
             for (int k = 0; k < w.cols; ++k) sum += w.values[index(r * w.cols + k)] * x[index(k)];
-            out.push_back(
-                sum * static_cast<double>(w.scales[s_.weights == ServedWeights::e4m3_row ? index(r) : 0]));
+            out.push_back(sum *
+                          static_cast<double>(w.scales[s_.weights == PassWeights::e4m3_row ? index(r) : 0]));
         }
         return out;
     }
@@ -273,7 +273,7 @@ class Model {
         return out;
     }
 
-    const ServedShape s_;
+    const PassShape s_;
     const bool fp8_;
     const int start_;
     std::mt19937 random_;
@@ -284,7 +284,7 @@ class Model {
     std::vector<Buffer<float>> kept_;
     Buffer<std::uint8_t> device_k_, device_v_;
     Buffer<std::int32_t> length_;
-    ServedModel device_;
+    PassModel device_;
 };
 
 }  // namespace fp8lab::cuda::served

@@ -3,7 +3,7 @@
 // kStep with the running largest score and total of each row. Copies of the next steps are on their way meanwhile.
 #pragma once
 
-#include "kernels/infer/served_steps.cuh"
+#include "kernels/prefill/steps.cuh"
 
 namespace fp8lab::cuda {
 

@@ -1,14 +1,14 @@
-// The launches between the GEMMs of a served pass (served.h). As in kernels/device/launch.h each function only enqueues; pointers are
+// The launches between the GEMMs of a pass (pass.h). As in kernels/device/launch.h each function only enqueues; pointers are
 // device memory.
 #pragma once
 
-#include "kernels/infer/served.h"
+#include "kernels/prefill/pass.h"
 
 namespace fp8lab::cuda {
 
 // What rows are cast to, the input of a GEMM. Rows from `rows` to padded_rows become zeros.
 struct RowTarget {
-    ServedWeights as = ServedWeights::bf16;
+    PassWeights as = PassWeights::bf16;
     int rows = 0, padded_rows = 0, cols = 0;
     void* out = nullptr;            // (padded_rows, cols)
     float* scale_inv = nullptr;     // (padded_rows), or one
@@ -32,7 +32,7 @@ struct ServedAttention {
     void* out = nullptr;        // (rows, heads * head_size), BF16
     float* partials = nullptr;  // of splits
     int batch = 0, tokens = 0, heads = 0, kv_heads = 0, head_size = 0, capacity = 0;
-    ServedCache cache = ServedCache::bf16;
+    PassCache cache = PassCache::bf16;
     int splits = 1;  // ranges of positions, each of its own blocks of threads
 };
 // rotated: K of qkv is.
@@ -45,9 +45,9 @@ void merge_rows(const ServedAttention& attention, const RowTarget& target, cudaS
 
 // Few rows (tokens * heads / kv_heads up to this, or one token): the positions are shared among warps, and among `splits` blocks of threads.
 constexpr int kFewServedRows = 16;
-int served_splits(const ServedShape& shape, int multiprocessors);
+int served_splits(const PassShape& shape, int multiprocessors);
 // A partial result: the sums of a head, the largest score in powers of 2, the total, and padding.
 constexpr int partial_width(int head_size) { return head_size + 4; }
-int served_attention_bytes(const ServedShape& shape);  // of shared memory
+int served_attention_bytes(const PassShape& shape);  // of shared memory
 
 }  // namespace fp8lab::cuda

@@ -1,6 +1,6 @@
 // Inputs of GEMMs: rows of a source, each in the registers of a team of threads, cast to BF16 or E4M3.
-#include "kernels/infer/served_launch.h"
 #include "kernels/layers/norm_rows.cuh"
+#include "kernels/prefill/launch.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -121,7 +121,7 @@ __device__ inline void store_row(const RowTarget& to, int row, float scale, cons
     for (int k = 0; k < Team::kEights; ++k) {
         const int c = Team::column(k);
         if (c >= to.cols) continue;
-        if (to.as == ServedWeights::bf16) {
+        if (to.as == PassWeights::bf16) {
             store8(static_cast<Bf16*>(to.out) + at + c, v[k]);
             continue;
         }
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(Team::kBlock, Team::kEights <= 4 ? 1024 / Team
             if (real && Team::column(k) < to.cols) source.values(raw[k], v[k]);
     }
     float amax = 0;
-    if (to.as != ServedWeights::bf16 && (to.as == ServedWeights::e4m3_row || doing == Doing::measure)) {
+    if (to.as != PassWeights::bf16 && (to.as == PassWeights::e4m3_row || doing == Doing::measure)) {
 #pragma unroll
         for (int k = 0; k < kEights; ++k)
 #pragma unroll
@@ -206,9 +206,9 @@ __global__ void __launch_bounds__(Team::kBlock, Team::kEights <= 4 ? 1024 / Team
         return;
     }
     if (row >= to.padded_rows) return;
-    const bool of_all = to.as == ServedWeights::e4m3_tensor;
+    const bool of_all = to.as == PassWeights::e4m3_tensor;
     const float scale = scale_of(of_all ? __uint_as_float(*to.amax) : amax);
-    if (to.as != ServedWeights::bf16 && first && (!of_all || row == 0))
+    if (to.as != PassWeights::bf16 && first && (!of_all || row == 0))
         to.scale_inv[of_all ? 0 : row] = 1 / scale;
     store_row<Team>(to, row, scale, v);
 }
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(Team::kBlock, Team::kEights <= 4 ? 1024 / Team
 template <class Source, class Team>
 void launch_rows(const char* name, const Source& source, const RowTarget& to, cudaStream_t stream) {
     const auto blocks = static_cast<unsigned>((to.padded_rows + Team::kTeams - 1) / Team::kTeams);
-    if (to.as == ServedWeights::e4m3_tensor)
+    if (to.as == PassWeights::e4m3_tensor)
         launch(name, row_kernel<Source, Team>, dim3(blocks), Team::kBlock, stream, source, to,
                Doing::measure);
     launch(name, row_kernel<Source, Team>, dim3(blocks), Team::kBlock, stream, source, to, Doing::cast);

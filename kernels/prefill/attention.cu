@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/device/launching.cuh"
-#include "kernels/infer/served_attention.cuh"
+#include "kernels/prefill/attention.cuh"
 
 namespace fp8lab::cuda {
 namespace {
@@ -44,8 +44,8 @@ void with_form(Element element, bool few, int head_size, const Run& run) {
         with_form<T, __nv_bfloat16>(few, head_size, run);
 }
 template <class Run>
-void with_form(ServedCache cache, Element element, bool few, int head_size, const Run& run) {
-    if (cache == ServedCache::bf16)
+void with_form(PassCache cache, Element element, bool few, int head_size, const Run& run) {
+    if (cache == PassCache::bf16)
         with_form<__nv_bfloat16>(element, few, head_size, run);
     else
         with_form<std::uint8_t>(element, few, head_size, run);
@@ -53,7 +53,7 @@ void with_form(ServedCache cache, Element element, bool few, int head_size, cons
 
 }  // namespace
 
-int served_attention_bytes(const ServedShape& s) {
+int served_attention_bytes(const PassShape& s) {
     int bytes = 0;
     with_form(s.cache, s.stream, has_few_rows(s.tokens, s.heads, s.kv_heads), s.head_size,
               [&]<class F>() { bytes = F::kBytes; });
@@ -61,7 +61,7 @@ int served_attention_bytes(const ServedShape& s) {
 }
 
 // The fewest rounds of blocks times the positions of a block, which also has a start and an end.
-int served_splits(const ServedShape& s, int multiprocessors) {
+int served_splits(const PassShape& s, int multiprocessors) {
     if (!has_few_rows(s.tokens, s.heads, s.kv_heads)) return 1;
     constexpr int kAtOnce = 2, kMostSplits = 64, kOfStart = 128;
     const int tiles = (s.tokens * (s.heads / s.kv_heads) + kFewServedRows - 1) / kFewServedRows,

@@ -1,10 +1,10 @@
-// The launches between the GEMMs of a served pass (kernels/infer/served_launch.h), each alone: casts and what is appended bit for bit,
+// The launches between the GEMMs of a served pass (kernels/prefill/launch.h), each alone: casts and what is appended bit for bit,
 // attention against float64.
 #include <cmath>
 
-#include "kernels/infer/served_launch.h"
+#include "kernels/prefill/launch.h"
 #include "tests/kernels/gpu.h"
-#include "tests/kernels/served_model.h"
+#include "tests/kernels/prefill_model.h"
 
 using namespace fp8lab;
 using namespace fp8lab::cuda;
@@ -52,7 +52,7 @@ struct Rotations {
 
 struct Sizes {
     int batch, tokens, heads, kv_heads, head_size, capacity, start;
-    ServedCache cache;
+    PassCache cache;
     int splits;
     Element element = Element::bf16;
 };
@@ -61,7 +61,7 @@ class Attended {
   public:
     explicit Attended(const Sizes& s)
         : s_(s),
-          wide_(s.cache == ServedCache::bf16),
+          wide_(s.cache == PassCache::bf16),
           angles_(s.capacity, s.head_size),
           qkv_(normal_numbers(index(s.batch * s.tokens * stride()), 5)),
           device_qkv_(as_bf16(qkv_)),
@@ -219,7 +219,7 @@ class Attended {
 
 TEST_CASE("new K and V are appended bit for bit, and attention over the cache is that of float64") {
     NEEDS_HOPPER();
-    for (const ServedCache cache : {ServedCache::bf16, ServedCache::e4m3})
+    for (const PassCache cache : {PassCache::bf16, PassCache::e4m3})
         for (const Sizes& s : {Sizes{1, 1, 4, 1, 128, 200, 150, cache, 1},
                                {1, 1, 4, 1, 128, 300, 260, cache, 3},
                                {2, 4, 8, 2, 32, 200, 70, cache, 2, Element::f32},
@@ -244,7 +244,7 @@ TEST_CASE("new K and V are appended bit for bit, and attention over the cache is
             }
             // The result is rounded to BF16, which is 1.7e-3, and the probabilities to BF16, or with a cache in E4M3 to FP16.
             CHECK(std::sqrt(error / size) <=
-                  (cache == ServedCache::bf16 && s.element == Element::bf16 ? 3e-3 : 1.8e-3));
+                  (cache == PassCache::bf16 && s.element == Element::bf16 ? 3e-3 : 1.8e-3));
         }
 }
 
@@ -260,7 +260,7 @@ TEST_CASE("a row of what attention gives is cast as core casts it, bit for bit")
         Buffer<std::uint8_t> codes(index(padded_rows * cols));
         Buffer<float> scales(padded_rows);
         Buffer<std::uint32_t> amax(1);
-        for (const ServedWeights as : {ServedWeights::e4m3_row, ServedWeights::e4m3_tensor}) {
+        for (const PassWeights as : {PassWeights::e4m3_row, PassWeights::e4m3_tensor}) {
             copy_to_device(codes.get(), std::vector<std::uint8_t>(codes.size(), 0xFF).data(), codes.size());
             cast_rows(from.get(), {as, rows, padded_rows, cols, codes.get(), scales.get(), amax.get()},
                       on.get());
@@ -272,7 +272,7 @@ TEST_CASE("a row of what attention gives is cast as core casts it, bit for bit")
             for (int r = 0; r < rows; ++r) {
                 float most = 0;
                 for (int i = 0; i < cols; ++i) most = std::max(most, std::abs(x[index(r * cols + i)]));
-                if (as == ServedWeights::e4m3_tensor) most = all;
+                if (as == PassWeights::e4m3_tensor) most = all;
                 const float scale = most > 0 ? 448.0F / most : 1.0F;
                 factors.push_back(1 / scale);
                 for (int i = 0; i < cols; ++i)
@@ -280,7 +280,7 @@ TEST_CASE("a row of what attention gives is cast as core casts it, bit for bit")
             }
             CHECK(codes.download() == want);
             const std::vector<float> got = scales.download();
-            CHECK(std::equal(factors.begin(), factors.begin() + (as == ServedWeights::e4m3_row ? rows : 1),
+            CHECK(std::equal(factors.begin(), factors.begin() + (as == PassWeights::e4m3_row ? rows : 1),
                              got.begin()));
         }
     }

@@ -1,4 +1,4 @@
-#include "kernels/infer/served.h"
+#include "kernels/prefill/pass.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 
 #include "core/base/error.h"
 #include "kernels/gemm/gemm.h"
-#include "kernels/infer/served_launch.h"
 #include "kernels/layers/attention.h"
+#include "kernels/prefill/launch.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -27,7 +27,7 @@ void check_width(const char* what, int value) {
     if (value < 16 || value > kMostServedWidth || value % 16 != 0)
         refuse(what, fmt::format("{} is not a multiple of 16 from 16 to {}", value, kMostServedWidth));
 }
-void check_shape(const ServedShape& s) {
+void check_shape(const PassShape& s) {
     check_range("batch", s.batch, kMostServedBatch);
     check_range("context", s.capacity, kMostServedContext);
     check_range("tokens", s.tokens, s.capacity);
@@ -62,7 +62,7 @@ std::byte* at(void* base, std::size_t bytes) { return static_cast<std::byte*>(ba
 }  // namespace
 
 struct ServedPass::Parts {
-    ServedShape shape;
+    PassShape shape;
     int padded_rows, padded_batch, padded_vocabulary;
     std::optional<GemmPlan> qkv, out, gate_up, down, head;
     std::unique_ptr<Attention> fused;
@@ -71,24 +71,24 @@ struct ServedPass::Parts {
     Buffer<std::uint32_t> amaxes;
     int splits = 1;
 
-    Parts(const ServedShape& s, const Lt& lt, cudaStream_t on);
-    bool fp8() const { return shape.weights != ServedWeights::bf16; }
+    Parts(const PassShape& s, const Lt& lt, cudaStream_t on);
+    bool fp8() const { return shape.weights != PassWeights::bf16; }
     void plan(const Lt& lt, cudaStream_t on);
     void plan_attention();
     void allocate();
     std::size_t bytes() const;
     RowTarget target(int cols, int which) const;
-    ServedAttention attention(const ServedModel& model, int layer) const;
-    void attend(const ServedModel& model, int layer, cudaStream_t on, unsigned parts);
-    void layer(const ServedModel& model, int layer, cudaStream_t on, unsigned parts);
-    void last(const ServedModel& model, cudaStream_t on);
-    void multiply(const GemmPlan& plan, const void* a, const ServedMatrix& w, void* d, cudaStream_t on,
+    ServedAttention attention(const PassModel& model, int layer) const;
+    void attend(const PassModel& model, int layer, cudaStream_t on, unsigned parts);
+    void layer(const PassModel& model, int layer, cudaStream_t on, unsigned parts);
+    void last(const PassModel& model, cudaStream_t on);
+    void multiply(const GemmPlan& plan, const void* a, const PassMatrix& w, void* d, cudaStream_t on,
                   bool add = false) const {
         plan.run(a, w.weights, d, fp8() ? scales.get() : nullptr, fp8() ? w.scales : nullptr, on, add);
     }
 };
 
-ServedPass::Parts::Parts(const ServedShape& s, const Lt& lt, cudaStream_t on)
+ServedPass::Parts::Parts(const PassShape& s, const Lt& lt, cudaStream_t on)
     : shape(s),
       padded_rows(padded(s.rows())),
       padded_batch(padded(s.batch)),
@@ -101,9 +101,9 @@ ServedPass::Parts::Parts(const ServedShape& s, const Lt& lt, cudaStream_t on)
 
 void ServedPass::Parts::plan(const Lt& lt, cudaStream_t on) {
     const Element in = fp8() ? Element::e4m3 : Element::bf16;
-    const ScaleMode mode = !fp8()                                     ? ScaleMode::none
-                           : shape.weights == ServedWeights::e4m3_row ? ScaleMode::row
-                                                                      : ScaleMode::tensor;
+    const ScaleMode mode = !fp8()                                   ? ScaleMode::none
+                           : shape.weights == PassWeights::e4m3_row ? ScaleMode::row
+                                                                    : ScaleMode::tensor;
     const auto make = [&](std::optional<GemmPlan>& plan, int rows, int n, int k, Element d) {
         plan.emplace(lt, GemmSpec{Product::nt, rows, n, k, in, in, d, mode, mode, fp8()}, on);
     };
@@ -117,7 +117,7 @@ void ServedPass::Parts::plan(const Lt& lt, cudaStream_t on) {
 // cuDNN's reads K and V where the GEMM left them: of positions that are not in the cache yet.
 void ServedPass::Parts::plan_attention() {
     if (!shape.from_empty || shape.own_attention || shape.stream != Element::bf16 ||
-        shape.cache != ServedCache::bf16 || shape.tokens <= kShortOfCudnn)
+        shape.cache != PassCache::bf16 || shape.tokens <= kShortOfCudnn)
         return;
     AttentionSizes sizes;
     sizes.sequences = shape.batch, sizes.context = shape.tokens, sizes.heads = shape.heads;
@@ -161,11 +161,11 @@ RowTarget ServedPass::Parts::target(int cols, int which) const {
     return {shape.weights, shape.rows(), padded_rows, cols, x.get(), scales.get(), amaxes.get() + which};
 }
 
-ServedAttention ServedPass::Parts::attention(const ServedModel& model, int layer) const {
+ServedAttention ServedPass::Parts::attention(const PassModel& model, int layer) const {
     const std::size_t of_layer =
         static_cast<std::size_t>(layer) * area(shape.batch * shape.kv_heads, shape.capacity) *
-        static_cast<std::size_t>(shape.head_size) * (shape.cache == ServedCache::bf16 ? 2 : 1);
-    const ServedLayer& of = model.layers[static_cast<std::size_t>(layer)];
+        static_cast<std::size_t>(shape.head_size) * (shape.cache == PassCache::bf16 ? 2 : 1);
+    const PassLayer& of = model.layers[static_cast<std::size_t>(layer)];
     ServedAttention a;
     a.qkv = qkv_out.get(), a.element = shape.stream;
     a.k = at(model.k, of_layer), a.v = at(model.v, of_layer);
@@ -177,7 +177,7 @@ ServedAttention ServedPass::Parts::attention(const ServedModel& model, int layer
     return a;
 }
 
-void ServedPass::Parts::attend(const ServedModel& model, int layer, cudaStream_t on, unsigned parts) {
+void ServedPass::Parts::attend(const PassModel& model, int layer, cudaStream_t on, unsigned parts) {
     const ServedAttention a = attention(model, layer);
     if (parts & kServedAppends) {
         if (fused) {
@@ -202,8 +202,8 @@ void ServedPass::Parts::attend(const ServedModel& model, int layer, cudaStream_t
         cast_rows(attended.get(), to, on);
 }
 
-void ServedPass::Parts::layer(const ServedModel& model, int number, cudaStream_t on, unsigned parts) {
-    const ServedLayer& w = model.layers[static_cast<std::size_t>(number)];
+void ServedPass::Parts::layer(const PassModel& model, int number, cudaStream_t on, unsigned parts) {
+    const PassLayer& w = model.layers[static_cast<std::size_t>(number)];
     const bool norms = parts & kServedNorms, gemms = parts & kServedGemms;
     if (norms) norm_rows(stream.get(), shape.stream, 1, w.norm_attention, target(shape.d, 4 * number), on);
     if (gemms) multiply(*qkv, x.get(), w.qkv, qkv_out.get(), on);
@@ -216,14 +216,14 @@ void ServedPass::Parts::layer(const ServedModel& model, int number, cudaStream_t
     if (gemms) multiply(*down, x.get(), w.down, stream.get(), on, true);
 }
 
-void ServedPass::Parts::last(const ServedModel& model, cudaStream_t on) {
+void ServedPass::Parts::last(const PassModel& model, cudaStream_t on) {
     RowTarget to = target(shape.d, 4 * shape.layers);
     to.rows = shape.batch, to.padded_rows = padded_batch;
     norm_rows(stream.get(), shape.stream, shape.tokens, model.norm, to, on);
     multiply(*head, x.get(), model.head, logits.get(), on);
 }
 
-ServedPass::ServedPass(const ServedShape& shape, const Lt& lt, cudaStream_t stream) {
+ServedPass::ServedPass(const PassShape& shape, const Lt& lt, cudaStream_t stream) {
     check_shape(shape);
     parts_ = std::make_unique<Parts>(shape, lt, stream);
 }
@@ -231,15 +231,15 @@ ServedPass::~ServedPass() = default;
 ServedPass::ServedPass(ServedPass&&) noexcept = default;
 ServedPass& ServedPass::operator=(ServedPass&&) noexcept = default;
 
-const ServedShape& ServedPass::shape() const { return parts_->shape; }
+const PassShape& ServedPass::shape() const { return parts_->shape; }
 void* ServedPass::stream() const { return parts_->stream.get(); }
 const float* ServedPass::logits() const { return parts_->logits.get(); }
 std::string_view ServedPass::attention() const { return parts_->fused ? parts_->fused->name() : "own"; }
 std::size_t ServedPass::bytes() const { return parts_->bytes(); }
 
-void ServedPass::enqueue(const ServedModel& model, cudaStream_t stream, unsigned parts) {
+void ServedPass::enqueue(const PassModel& model, cudaStream_t stream, unsigned parts) {
     Parts& p = *parts_;
-    if (p.shape.weights == ServedWeights::e4m3_tensor)
+    if (p.shape.weights == PassWeights::e4m3_tensor)
         check(cudaMemsetAsync(p.amaxes.get(), 0, p.amaxes.size() * sizeof(std::uint32_t), stream),
               "cudaMemsetAsync");
     for (int l = 0; l < p.shape.layers; ++l) p.layer(model, l, stream, parts);

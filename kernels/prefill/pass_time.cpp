@@ -1,4 +1,4 @@
-#include "kernels/infer/served_time.h"
+#include "kernels/prefill/pass_time.h"
 
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ std::size_t area(int rows, int cols) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
 }
 
-ServedShape shape_of(const ServedCase& c) {
-    ServedShape s;
+PassShape shape_of(const PassCase& c) {
+    PassShape s;
     s.layers = c.layers, s.d = c.d, s.heads = c.heads, s.kv_heads = c.kv_heads;
     s.head_size = c.heads > 0 ? c.d / c.heads : 0, s.ffn = c.ffn;
     s.capacity = c.context, s.batch = c.batch, s.tokens = c.tokens;
@@ -28,9 +28,9 @@ ServedShape shape_of(const ServedCase& c) {
     s.from_empty = c.tokens == c.context, s.own_attention = c.own_attention;
     return s;
 }
-double bytes_of_weight(const ServedCase& c) { return c.weights == ServedWeights::bf16 ? 2 : 1; }
-double bytes_of_cached(const ServedCase& c) { return c.cache == ServedCache::bf16 ? 2 : 1; }
-double weights_of(const ServedShape& s) {  // of all layers
+double bytes_of_weight(const PassCase& c) { return c.weights == PassWeights::bf16 ? 2 : 1; }
+double bytes_of_cached(const PassCase& c) { return c.cache == PassCache::bf16 ? 2 : 1; }
+double weights_of(const PassShape& s) {  // of all layers
     const double d = s.d, heads = s.heads * s.head_size;
     return s.layers * (d * s.qkv_rows() + d * heads + 3 * d * s.ffn);
 }
@@ -38,7 +38,7 @@ double weights_of(const ServedShape& s) {  // of all layers
 // A model of random numbers in device memory.
 class RandomModel {
   public:
-    RandomModel(const ServedShape& s, cudaStream_t stream) : shape_(s), stream_(stream) {
+    RandomModel(const PassShape& s, cudaStream_t stream) : shape_(s), stream_(stream) {
         const int heads = s.heads * s.head_size, widest = std::max({s.qkv_rows(), 2 * s.ffn, s.d, heads});
         gains_ = ones(index(s.d));
         // Sums of products of numbers around 1 stay around 1.
@@ -46,7 +46,7 @@ class RandomModel {
             std::vector<float>(index(widest), 1 / std::sqrt(static_cast<float>(std::max(s.d, s.ffn)))));
         const std::size_t cached = area(s.layers * s.batch, s.kv_heads) * area(s.capacity, s.head_size);
         for (void** const of : {&model_.k, &model_.v})
-            *of = random(cached, s.cache == ServedCache::bf16 ? Element::bf16 : Element::e4m3);
+            *of = random(cached, s.cache == PassCache::bf16 ? Element::bf16 : Element::e4m3);
         cache_scales_ = ones(index(s.kv_heads));
         angles_ = Buffer<float>(std::vector<float>(area(s.capacity, s.head_size / 2),
                                                    std::sqrt(0.5F)));  // cos and sin of 45 degrees
@@ -60,7 +60,12 @@ class RandomModel {
         length_ = Buffer<std::int32_t>(std::span<const std::int32_t>(length));
         model_.length = length_.get();
     }
-    const ServedModel& get() const { return model_; }
+    const PassModel& get() const { return model_; }
+    std::size_t bytes() const {
+        std::size_t sum = 0;
+        for (const Memory& memory : memory_) sum += memory.bytes();
+        return sum;
+    }
 
   private:
     static std::size_t index(int i) { return static_cast<std::size_t>(i); }
@@ -71,25 +76,25 @@ class RandomModel {
                     stream_);
         return memory.get();
     }
-    ServedMatrix matrix(int rows, int cols) {
-        const bool wide = shape_.weights == ServedWeights::bf16;
+    PassMatrix matrix(int rows, int cols) {
+        const bool wide = shape_.weights == PassWeights::bf16;
         return {random(area(rows, cols), wide ? Element::bf16 : Element::e4m3), scales_.get()};
     }
 
-    ServedShape shape_;
+    PassShape shape_;
     cudaStream_t stream_;
     std::vector<Memory> memory_;
     Buffer<float> gains_, scales_, cache_scales_, angles_;
     Buffer<std::int32_t> length_;
-    ServedModel model_;
+    PassModel model_;
 };
 
 // What the kernels of a part read and write once, of all layers. rotates: Q and K in place, for cuDNN.
-double bytes_moved(const ServedCase& c, unsigned part, bool rotates) {
-    const ServedShape s = shape_of(c);
+double bytes_moved(const PassCase& c, unsigned part, bool rotates) {
+    const PassShape s = shape_of(c);
     const double rows = s.rows(), stream = bytes_of(c.stream), heads = s.heads * s.head_size,
-                 kv = s.kv_heads * s.head_size, fp8 = c.weights != ServedWeights::bf16, in = fp8 > 0 ? 1 : 2,
-                 reads = c.weights == ServedWeights::e4m3_tensor ? 2 : 1;
+                 kv = s.kv_heads * s.head_size, fp8 = c.weights != PassWeights::bf16, in = fp8 > 0 ? 1 : 2,
+                 reads = c.weights == PassWeights::e4m3_tensor ? 2 : 1;
     switch (part) {
         case kServedNorms:
             return 2 * s.layers * rows * s.d * (stream * reads + in);
@@ -114,8 +119,8 @@ double bytes_moved(const ServedCase& c, unsigned part, bool rotates) {
                    s.layers * s.batch * (c.context - c.tokens) * 2.0 * kv * bytes_of_cached(c);
     }
 }
-double flop_of(const ServedCase& c, unsigned part) {
-    const ServedShape s = shape_of(c);
+double flop_of(const PassCase& c, unsigned part) {
+    const PassShape s = shape_of(c);
     const double rows = s.rows(), heads = s.heads * s.head_size,
                  seen = c.context - 0.5 * (c.tokens - 1);  // positions of a token, in the mean
     const double gemms = 2 * rows * weights_of(s), attention = 4.0 * s.layers * rows * heads * seen;
@@ -140,27 +145,13 @@ constexpr Row kRows[] = {{"pass", kServedAll},
 
 }  // namespace
 
-const Timed& ServedTimes::line(const std::string& name) const {
+const Timed& PassTimes::line(const std::string& name) const {
     for (const Timed& one : lines)
         if (one.name == name) return one;
     throw usage_error("bench infer", fmt::format("there is no line '{}'", name));
 }
-double ServedTimes::per_layer_us(const std::string& name, const ServedCase& of) const {
-    return line(name).median_ms * 1e3 / of.layers;
-}
-double ServedTimes::floor_ms() const {
-    const Timed& copy = line("copy");
-    return line("pass").bytes / (copy.bytes / copy.median_ms);
-}
-double ServedTimes::over_parts() const {
-    return line("pass").median_ms / (line("GEMMs").median_ms + line("attention").median_ms);
-}
-double ServedTimes::memory_of_copy() const {
-    const Timed &copy = line("copy"), &all = line("memory-bound kernels");
-    return all.bytes / all.median_ms / (copy.bytes / copy.median_ms);
-}
 
-ServedTimes time_served(const ServedCase& c, int repeats) {
+PassTimes time_pass(const PassCase& c, int repeats) {
     const Stream stream;
     const Lt lt;
     const cudaStream_t on = stream.get();
@@ -189,27 +180,8 @@ ServedTimes time_served(const ServedCase& c, int repeats) {
         job.run = [&graph](cudaStream_t s) { graph.launch(s); };
         jobs.push_back(std::move(job));
     }
-    return {time_in_turns(std::move(jobs), repeats, on), std::string(pass.attention())};
-}
-
-std::string served_table(const ServedCase& c, const ServedTimes& times) {
-    std::string out =
-        fmt::format("{} x {} tokens, context {}, d {}, {}/{} heads, ffn {}, {} layers, attention: {}\n",
-                    c.batch, c.tokens, c.context, c.d, c.heads, c.kv_heads, c.ffn, c.layers, times.attention);
-    const Timed& copy = times.line("copy");
-    for (const Timed& line : times.lines) {
-        const double layers = line.name == "copy" ? 1 : c.layers, gb_s = line.bytes / line.median_ms / 1e6;
-        out += fmt::format(
-            "{:22} {:9.2f} us a layer ({:.2f}-{:.2f}) {:8.1f} MB {:6.0f} GB/s {:5.2f} of the copy", line.name,
-            line.median_ms * 1e3 / layers, line.q1_ms * 1e3 / layers, line.q3_ms * 1e3 / layers,
-            line.bytes / layers / 1e6, gb_s, gb_s / (copy.bytes / copy.median_ms / 1e6));
-        if (line.flop > 0) out += fmt::format(" {:6.0f} TFLOP/s", line.flop / line.median_ms / 1e9);
-        out += "\n";
-    }
-    out += fmt::format("pass / (GEMMs + attention) {:.3f}; floor {:.2f} us a layer, pass / floor {:.3f}\n",
-                       times.over_parts(), times.floor_ms() * 1e3 / c.layers,
-                       times.line("pass").median_ms / times.floor_ms());
-    return out;
+    return {time_in_turns(std::move(jobs), repeats, on), std::string(pass.attention()),
+            static_cast<double>(pass.bytes() + model.bytes())};
 }
 
 }  // namespace fp8lab::cuda

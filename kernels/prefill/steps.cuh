@@ -1,9 +1,9 @@
-// How a block of threads of attention (served_attention.cuh) is made up, and what it brings into shared memory: Q, and steps of K and V.
+// How a block of threads of attention (attention.cuh) is made up, and what it brings into shared memory: Q, and steps of K and V.
 #pragma once
 
-#include "kernels/infer/served_fragments.cuh"
-#include "kernels/infer/served_launch.h"
 #include "kernels/layers/parts.cuh"
+#include "kernels/prefill/fragments.cuh"
+#include "kernels/prefill/launch.h"
 
 namespace fp8lab::cuda {
 

@@ -1,6 +1,6 @@
 // New K and V into the cache.
-#include "kernels/infer/served_launch.h"
 #include "kernels/layers/parts.cuh"
+#include "kernels/prefill/launch.h"
 
 namespace fp8lab::cuda {
 namespace {
@@ -72,7 +72,7 @@ void append_heads(const ServedAttention& a, bool rotated, cudaStream_t stream) {
     const auto run = [&](auto* kernel) {
         launch("append_heads", kernel, blocks, kAppendThreads, stream, a, rotated);
     };
-    const bool wide = a.cache == ServedCache::bf16;
+    const bool wide = a.cache == PassCache::bf16;
     if (a.element == Element::f32)
         run(wide ? append_kernel<Bf16, float> : append_kernel<std::uint8_t, float>);
     else

@@ -30,19 +30,19 @@ namespace fp8lab::cuda {
 
 class Lt;
 
-enum class ServedWeights : int { bf16, e4m3_row, e4m3_tensor };  // and of the inputs
-enum class ServedCache : int { bf16, e4m3 };
+enum class PassWeights : int { bf16, e4m3_row, e4m3_tensor };  // and of the inputs
+enum class PassCache : int { bf16, e4m3 };
 
 constexpr int kMostServedBatch = 256, kMostServedContext = 32768, kMostServedHead = 128,
               kMostServedWidth = 32768;
 
-struct ServedShape {
+struct PassShape {
     int layers = 1, d = 0, heads = 0, kv_heads = 0, head_size = 0, ffn = 0;
-    int vocabulary = 0;                           // 0: no head
-    int capacity = 0;                             // positions of the cache
-    int batch = 1, tokens = 1;                    // of a pass
-    ServedWeights weights = ServedWeights::bf16;  // E4M3 of tensor cores: Hopper's, of one scale per row
-    ServedCache cache = ServedCache::bf16;
+    int vocabulary = 0;                       // 0: no head
+    int capacity = 0;                         // positions of the cache
+    int batch = 1, tokens = 1;                // of a pass
+    PassWeights weights = PassWeights::bf16;  // E4M3 of tensor cores: Hopper's, of one scale per row
+    PassCache cache = PassCache::bf16;
     Element stream = Element::bf16;  // or f32: of the residual stream, qkv, gate and up
     bool from_empty = false;         // *length is 0: attention may then be cuDNN's, with a stream in BF16
     bool own_attention = false;      // never cuDNN's
@@ -52,18 +52,18 @@ struct ServedShape {
 
 // A matrix (rows, cols), row-major, 16-byte aligned. scales: what weights in E4M3 are multiplied with, one per row or one;
 // 16-byte aligned. Rows of qkv: q, k, v; of gate_up: all gates, then all ups. Those of the head are padded to a multiple of 16.
-struct ServedMatrix {
+struct PassMatrix {
     const void* weights = nullptr;
     const float* scales = nullptr;
 };
-struct ServedLayer {
-    ServedMatrix qkv, out, gate_up, down;
+struct PassLayer {
+    PassMatrix qkv, out, gate_up, down;
     const float *norm_attention = nullptr, *norm_mlp = nullptr;  // (d)
     const float *k_scales = nullptr, *v_scales = nullptr;        // (kv_heads): scale_inv of an E4M3 cache
 };
-struct ServedModel {  // device memory of the caller
-    std::vector<ServedLayer> layers;
-    ServedMatrix head;
+struct PassModel {  // device memory of the caller
+    std::vector<PassLayer> layers;
+    PassMatrix head;
     const float* norm = nullptr;                 // (d)
     const float *cos = nullptr, *sin = nullptr;  // (capacity, head_size / 2)
     void *k = nullptr, *v = nullptr;             // (layers, batch, kv_heads, capacity, head_size)
@@ -71,7 +71,7 @@ struct ServedModel {  // device memory of the caller
 };
 
 // Parts of a pass, for timing.
-enum ServedPart : unsigned {
+enum PassPart : unsigned {
     kServedNorms = 1,
     kServedGemms = 2,
     kServedAppends = 4,
@@ -88,12 +88,12 @@ class ServedPass {
     // Chooses the algorithms of the GEMMs (seconds, where kernels/gemm has not kept them) and allocates what lies between the
     // launches. Throws usage_error with one sentence about a shape that it does not take; Error{backend} where the memory of the
     // GPU is too small or cuBLASLt refuses a product. `lt` must live longer.
-    ServedPass(const ServedShape& shape, const Lt& lt, cudaStream_t stream);
+    ServedPass(const PassShape& shape, const Lt& lt, cudaStream_t stream);
     ~ServedPass();
     ServedPass(ServedPass&&) noexcept;
     ServedPass& operator=(ServedPass&&) noexcept;
 
-    const ServedShape& shape() const;
+    const PassShape& shape() const;
     // (rows, d): the embeddings before a pass, then what the layers made of them. Rows behind the last one are padding.
     void* stream() const;
     // (batch, vocabulary padded to a multiple of 16), of the last token of each sequence; null without a head.
@@ -101,7 +101,7 @@ class ServedPass {
     std::string_view attention() const;  // "own", "cuDNN"
     std::size_t bytes() const;           // that it has allocated
     // Puts a pass on the stream. *length + tokens is at most capacity; *length stays as it is.
-    void enqueue(const ServedModel& model, cudaStream_t stream, unsigned parts = kServedAll);
+    void enqueue(const PassModel& model, cudaStream_t stream, unsigned parts = kServedAll);
 
   private:
     struct Parts;
