@@ -96,6 +96,11 @@ __device__ inline std::byte* dynamic_shared_memory() {
     return memory;
 }
 
+#ifdef __CUDA_ARCH__
+__device__ inline std::uint32_t shared_address(const void* p) {
+    return static_cast<std::uint32_t>(__cvta_generic_to_shared(p));
+}
+#endif
 // 16 bytes that nobody writes and that are read once.
 __device__ inline uint4 read_once(const void* p) {
 #ifdef __CUDA_ARCH__
@@ -113,9 +118,8 @@ __device__ inline uint4 read_once(const void* p) {
 // real: zeros.
 __device__ inline void copy16(void* to, const void* from, bool real) {
 #ifdef __CUDA_ARCH__
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
-                     static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-                 "l"(from), "r"(real ? 16 : 0)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)), "l"(from),
+                 "r"(real ? 16 : 0)
                  : "memory");
 #else
     real ? std::memcpy(to, from, 16) : std::memset(to, 0, 16);
