@@ -358,8 +358,9 @@ TEST_CASE("what the device cannot read is refused in a sentence") {
     CHECK(refusal([&] { engine->forget(1); }).find("cannot go back to 1") != std::string::npos);
     CHECK(engine->length() == 0);
 
-    CHECK(refusal([] { time_infer({.batch = 9}, 1); }).find("9 sequences; a launch takes 1 to 8") !=
+    InferCase of = {.batch = 9, .formats = {ServedWeights::weight_only}};
+    CHECK(refusal([&] { time_infer(of, 1); }).find("is for one token of up to 8 sequences") !=
           std::string::npos);
-    CHECK(refusal([] { time_infer({.tokens = 2}, 1); }).find("a launch takes one token") !=
-          std::string::npos);
+    of = {.batch = 257};
+    CHECK(refusal([&] { time_infer(of, 1); }).find("256") != std::string::npos);
 }

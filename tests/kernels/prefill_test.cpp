@@ -90,10 +90,16 @@ double relative_error(const Got& got, const Want& want) {
 // Sums in FP32 round an input of a GEMM, or a result of attention, the other way here and there. With a stream in BF16, so are qkv,
 // gate, up and both sums of a layer, and Q and the probabilities are rounded: 11 roundings of a layer in a row, of 2^-8 at most and
 // half of that in the mean. Each changes some codes of E4M3 to a neighbour. Each kernel alone is held closer in
-// served_kernels_test.cpp.
+// prefill_kernels_test.cpp. The tensor cores of Hopper keep 13 fraction bits of sums of E4M3 (assets/docs/numerics.md, 3.5), the simulator
+// FP32, so that there an E4M3 input is rounded the other way by those sums alone.
 double bound(const PassShape& s) {
     const bool fp8 = s.weights != PassWeights::bf16;
-    if (s.stream == Element::f32) return fp8 ? 1e-2 : 1e-3;
+#ifdef FP8LAB_SIMULATOR
+    constexpr double kFp8 = 1e-2;
+#else
+    constexpr double kFp8 = 4e-2;
+#endif
+    if (s.stream == Element::f32) return fp8 ? kFp8 : 1e-3;
     return fp8 ? 4e-2 : std::ldexp(std::sqrt(11.0 * s.layers), -9);
 }
 
