@@ -11,6 +11,13 @@ namespace {
 
 int up(int a, int b) { return (a + b - 1) / b; }
 
+// Q twice, probabilities, and the results of the warps or the shares of all ranges (attention_units.cuh).
+int attention_bytes(int head_size, int blocks) {
+    const int results = kDecodeWarps * kUnitHeads * (head_size + 2), shares = 2 * kUnitHeads * blocks;
+    return 2 * kUnitHeads * (head_size * 2 + 16) + kDecodeWarps * 16 * kUnitHeads * 4 +
+           std::max(results, shares) * 4;
+}
+
 // All of x in one slice where it fits. K among as many warps as it feeds: tiles are few, and so the warps are equally busy.
 // Returns the bytes of x and sums of products.
 int share(DecodeMatrix& m, DecodeWeights weights, int batch, const DecodeDevice& device, int room,
@@ -65,8 +72,7 @@ DecodePlan plan_decode(DecodeModel& model, DecodeWeights weights, const DecodeDe
     plan.own_bytes =
         up(up(up(model.d, kDecodeTileRows), plan.blocks) * kDecodeTileRows * model.batch * 4, 128) * 128;
     const int room = device.shared - kDecodeStateBytes - plan.scales_bytes - plan.own_bytes;
-    int most = 8 * (model.head_size * 2 + 16) + kDecodeWarps * 64 * 4 +
-               kDecodeWarps * kUnitHeads * (model.head_size + 2) * 4;  // of attention
+    int most = attention_bytes(model.head_size, plan.blocks);
     std::size_t at = 0;
     int scales_at = 0;
     const int per_piece = weights == DecodeWeights::bf16 ? 8 : 16;

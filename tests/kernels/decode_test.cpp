@@ -324,6 +324,8 @@ std::vector<Case> cases() {
         {.batch = 8, .d = 96, .heads = 6, .kv_heads = 1, .ffn = 112, .length = 19},
         {.batch = 2, .d = 128, .heads = 2, .kv_heads = 2, .ffn = 80, .length = 0},
         {.batch = 5, .d = 128, .heads = 1, .kv_heads = 1, .capacity = 300, .length = 298, .layers = 1},
+        // A small head in many ranges.
+        {.d = 16, .heads = 1, .kv_heads = 1, .ffn = 16, .capacity = 2200, .length = 2150, .layers = 1},
         {.cache = DecodeCache::e4m3},
         {.batch = 4, .weights = DecodeWeights::bf16, .cache = DecodeCache::e4m3},
     };
