@@ -138,7 +138,7 @@ bool reads_norm(const LayerSize& layer) {
 
 TokenModel::TokenModel(const TrainSpec& spec, const ArmCheckpoint& checkpoint, int batches)
     : spec_(with_memory(spec, batches)),
-      wiring_{.swiglu = checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act},
+      wiring_{.swiglu = swiglu_of(checkpoint)},
       model_(make_model(spec)),
       data_(held_out_of(spec, batches)) {
     set_parameters(*model_, checkpoint);

@@ -21,12 +21,6 @@ struct TokenData {
     std::string name = {};       // "4096 held-out tokens"
 };
 
-// What a pass with weights that were cast before it computes: the scales of Smooth-SwiGLU follow from the tokens of a pass,
-// and are folded into the weights of down. Without them the function is the same.
-constexpr SwigluForm without_folds(SwigluForm form) {
-    return form == SwigluForm::smooth ? SwigluForm::plain : form;
-}
-
 // Whether its input is the output of a norm, whose gains can take a scale.
 bool reads_norm(const LayerSize& layer);
 

@@ -36,13 +36,24 @@ class GemmCasts {
     virtual std::string_view gemm_name(TensorId) const { return {}; }
 };
 
-// No cast: every product is computed in type T.
+// The scales of Smooth-SwiGLU follow from the tokens of a step and are folded into the weights of down. A pass without casts, or
+// with weights that were cast before it, does without: the function is the same.
+constexpr SwigluForm without_folds(SwigluForm form) {
+    return form == SwigluForm::smooth ? SwigluForm::plain : form;
+}
+
+// No cast: every product is computed in type T. `form`: of the recipe that the model was trained with.
 template <class T>
 class NoCasts final : public GemmCasts<T> {
   public:
+    explicit NoCasts(SwigluForm form = SwigluForm::plain) : form_(without_folds(form)) {}
     const Matrix<T>& operand(TensorId, Along, const Matrix<T>& value) override { return value; }
     void round_output(Matrix<T>&) override {}
     void round_gradient(Matrix<T>&) override {}
+    SwigluForm swiglu() const override { return form_; }
+
+  private:
+    SwigluForm form_;
 };
 
 // The memory of one parameter, row-major; `gradient` is that of the last backward().

@@ -18,7 +18,7 @@ std::optional<Evaluation> Arm::evaluate(const Task& task, int steps_done) {
         now.loss += value.loss / kHeldOutBatches;
         now.accuracy += value.accuracy / kHeldOutBatches;
     }
-    add_sample(now, *model_, task, spec_);
+    add_sample(now, *model_, task, spec_, casts.recipe());
     return now;
 }
 

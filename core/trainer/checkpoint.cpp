@@ -314,6 +314,10 @@ std::string command_line_of(const std::filesystem::path& path) {
     return line;
 }
 
+SwigluForm swiglu_of(const ArmCheckpoint& checkpoint) {
+    return checkpoint.recipe.empty() ? SwigluForm::plain : parse_recipe(checkpoint.recipe).act;
+}
+
 void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint) {
     for (std::size_t i = 0; i < checkpoint.parameters.size(); ++i)
         std::ranges::copy(checkpoint.parameters[i].values, model.parameters()[i].value.begin());

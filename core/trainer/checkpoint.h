@@ -82,6 +82,8 @@ ArmCheckpoint load_weights(const std::string& option, const std::filesystem::pat
 
 // The command line in the metadata of one file. Throws input_error: no checkpoint, or one without a command line.
 std::string command_line_of(const std::filesystem::path& path);
+// What the model computes, by the recipe; plain where the file has none.
+SwigluForm swiglu_of(const ArmCheckpoint& checkpoint);
 // The values of a checkpoint that has the model's shapes.
 void set_parameters(Model<float>& model, const ArmCheckpoint& checkpoint);
 

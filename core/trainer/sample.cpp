@@ -54,7 +54,7 @@ std::vector<int> sample_tokens(const ReadTokens& read, std::span<const int> prom
 
 std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings) {
-    NoCasts<float> casts;
+    NoCasts<float> casts(settings.swiglu);
     KvState<float> state;
     const auto read = [&](std::span<const int> unread, bool anew) -> std::span<const float> {
         if (anew) state.length = 0;
@@ -65,7 +65,8 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
     return sample_tokens(read, prompt, settings);
 }
 
-void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec) {
+void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec,
+                const Recipe& recipe) {
     const std::vector<int> prompt = task.prompt(), expected = task.expected();
     if (prompt.empty()) return;
     const std::string symbols = task.symbols();
@@ -74,7 +75,8 @@ void add_sample(Evaluation& now, Model<float>& model, const Task& task, const Tr
         .count = expected.empty() ? kSampleLength : static_cast<int>(expected.size()),
         .temperature = expected.empty() ? kTemperature : 0,
         .seed = spec.seed,
-        .stream = stream(Draw::sample, 0, now.step)};
+        .stream = stream(Draw::sample, 0, now.step),
+        .swiglu = recipe.act};
     now.text_step = now.step;
     now.prompt = as_text(prompt, symbols);
     now.continuation = as_text(sample_tokens(model, prompt, settings), symbols);

@@ -16,7 +16,8 @@ struct SampleSettings {
     int count = 85;
     double temperature = 0.6;  // 0: always the most probable token
     std::uint64_t seed = 1, stream = 0;
-    std::function<void(int)> each = {};  // hears each token as soon as it is drawn
+    SwigluForm swiglu = SwigluForm::plain;  // of the recipe that the model was trained with
+    std::function<void(int)> each = {};     // hears each token as soon as it is drawn
 };
 
 // Where the tokens begin that are read to draw the one behind `known` tokens. A text that fits into the context is read from
@@ -38,7 +39,8 @@ std::vector<int> sample_tokens(Model<float>& model, std::span<const int> prompt,
                                const SampleSettings& settings);
 
 // Prompt, continuation and what is expected of it, as Evaluation has them, for the task of `spec`; of a model whose
-// weights are those after now.step steps. Nothing for a task without characters.
-void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec);
+// weights are those after now.step steps of `recipe`. Nothing for a task without characters.
+void add_sample(Evaluation& now, Model<float>& model, const Task& task, const TrainSpec& spec,
+                const Recipe& recipe);
 
 }  // namespace fp8lab

@@ -157,11 +157,9 @@ __device__ inline void finish_unit(const Units& units, const Unit& u, float v_sc
     float most = 0;
     const auto store = [&](int i, float value) {
         if (i >= n) return;
-        const __nv_bfloat16 out = __float2bfloat16_rn(value * v_scale);
-        static_cast<__nv_bfloat16*>(
-            m.attended)[static_cast<std::size_t>(u.token) * static_cast<std::size_t>(m.heads * hd) +
-                        static_cast<std::size_t>(u.head * hd + i)] = out;
-        most = larger(most, __bfloat162float(out));
+        const std::size_t at = static_cast<std::size_t>(u.token) * static_cast<std::size_t>(m.heads * hd) +
+                               static_cast<std::size_t>(u.head * hd + i);
+        most = larger(most, give(m.attended, at, value * v_scale));
     };
     for (int i = static_cast<int>(threadIdx.x); i < n; i += kDecodeThreads) {
         const int head = i / hd, d = i % hd;

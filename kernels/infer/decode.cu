@@ -73,9 +73,8 @@ __device__ inline void gate() {
         float most = 0;
         if (i < n && at < m.ffn) {
             const float g = product(w, tile, 2 * pair, token), up = product(w, tile, 2 * pair + 1, token);
-            const __nv_bfloat16 h = __float2bfloat16_rn(g / (1 + expf(-g)) * up);
-            static_cast<__nv_bfloat16*>(m.hidden)[token * m.ffn + at] = h;
-            most = larger(most, __bfloat162float(h));
+            most = larger(
+                most, give(m.hidden, static_cast<std::size_t>(token * m.ffn + at), g / (1 + expf(-g)) * up));
         }
         raise(block().amaxes + token, most);
     }

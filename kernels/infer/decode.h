@@ -8,8 +8,8 @@
 // them are widened to FP16, which holds both exactly (inputs in BF16 are multiplied by a power of two per token first; what is
 // 2^-28 of the largest of them and less is rounded there).
 //
-// Residual stream, Q and logits: FP32. K and V are cast to the format of the cache, the results of attention and of SwiGLU are
-// rounded to BF16. Inputs of matrices are cast to BF16 or to E4M3 with the scale 448 / amax of the token or of all tokens.
+// Residual stream, Q and logits: FP32. K and V are cast to the format of the cache. Inputs of matrices are cast once, from FP32 to
+// BF16 or to E4M3 with the scale 448 / amax of the token or of all tokens.
 // Sums have an order that depends on shapes, on the number of multiprocessors and on the length of the cache alone.
 #pragma once
 
@@ -75,12 +75,13 @@ struct DecodeModel {  // device memory
     const float *cos = nullptr, *sin = nullptr;  // (capacity, head_size / 2)
     void *k = nullptr, *v = nullptr;             // (layers, batch, kv_heads, capacity, head_size)
     const float *k_scales = nullptr,
-                *v_scales = nullptr;              // (layers, kv_heads): scale_inv of the cache; 1 in BF16
-    float* stream = nullptr;                      // (batch, d): the embedding, then the result
-    float* qkv = nullptr;                         // (batch, rows of qkv)
-    void *attended = nullptr, *hidden = nullptr;  // BF16, (batch, heads * head_size), (batch, ffn)
-    float* logits = nullptr;                      // (batch, rows of the head)
-    float* partials = nullptr;                    // of attention: decode_partials()
+                *v_scales = nullptr;  // (layers, kv_heads): scale_inv of the cache; 1 in BF16
+    float* stream = nullptr;          // (batch, d): the embedding, then the result
+    float* qkv = nullptr;             // (batch, rows of qkv)
+    // (batch, heads * head_size), (batch, ffn): room for FP32; in BF16 where inputs are (inputs.cuh).
+    float *attended = nullptr, *hidden = nullptr;
+    float* logits = nullptr;                               // (batch, rows of the head)
+    float* partials = nullptr;                             // of attention: decode_partials()
     std::uint32_t *arrived = nullptr, *barrier = nullptr;  // (batch * heads), (2): zeros
     std::uint32_t* amaxes = nullptr;                       // (2, 8): zeros
 };

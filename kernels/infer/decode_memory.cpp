@@ -92,8 +92,8 @@ void DecodeMemory::make_rows(const DecodeShape& shape) {
     const int batch = shape.batch;
     stream_ = buffer<float>(times(batch, shape.d));
     qkv_ = buffer<float>(times(batch, model_.matrix[kQkv].rows));
-    attended_ = buffer<std::uint16_t>(times(batch, shape.d));
-    hidden_ = buffer<std::uint16_t>(times(batch, shape.ffn));
+    attended_ = buffer<float>(times(batch, shape.d));
+    hidden_ = buffer<float>(times(batch, shape.ffn));
     logits_ = buffer<float>(times(batch, shape.vocabulary));
     partials_ = buffer<float>(decode_partials(model_, plan_.blocks));
     constexpr std::size_t kBarrier = 2, kAmaxes = 2 * kMostDecodeTokens;

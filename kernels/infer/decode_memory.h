@@ -59,8 +59,8 @@ class DecodeMemory {
     DecodePlan plan_;
     double bytes_ = 0;
     Memory weights_, k_, v_;
-    Buffer<float> scales_, gains_, k_scales_, v_scales_, cos_, sin_, stream_, qkv_, logits_, partials_;
-    Buffer<std::uint16_t> attended_, hidden_;
+    Buffer<float> scales_, gains_, k_scales_, v_scales_, cos_, sin_, stream_, qkv_, attended_, hidden_,
+        logits_, partials_;
     Buffer<std::uint32_t> counts_;
     Buffer<std::int32_t> length_;
 };

@@ -125,7 +125,19 @@ __device__ inline void take_norm(int step, int times) {
         *reinterpret_cast<uint2*>(x + at * 2) = {0, 0};
 }
 
-// A slice of the results of attention or of SwiGLU, in BF16, whose amaxes by token are known: copied, then cast where it lies.
+// An element of the results of attention or of SwiGLU, for the blocks of threads that multiply with them: in BF16 where inputs are,
+// else in FP32, so that it is rounded once. Returns |what it is now|.
+__device__ inline float give(float* rows, std::size_t at, float v) {
+    if (model().inputs != DecodeInputs::bf16) {
+        rows[at] = v;
+        return fabsf(v);
+    }
+    const __nv_bfloat16 rounded = __float2bfloat16_rn(v);
+    reinterpret_cast<__nv_bfloat16*>(rows)[at] = rounded;
+    return fabsf(__bfloat162float(rounded));
+}
+
+// A slice of what was given, whose amaxes by token are known.
 template <DecodeCast kCast>
 __device__ inline void take_given(int name, int slice) {
     constexpr int kBlockK = block_k(weights_of(kCast));
@@ -133,13 +145,17 @@ __device__ inline void take_given(int name, int slice) {
     const DecodeMatrix& w = m.matrix[name];
     const TokenShare share;
     if (!share.real()) return;
-    const auto* const rows = static_cast<const __nv_bfloat16*>(name == kOut ? m.attended : m.hidden);
+    const float* const rows = name == kOut ? m.attended : m.hidden;
     const std::uint32_t* const amaxes = m.amaxes + (name == kOut ? 0 : kMostDecodeTokens);
     const int from = slice * w.slice * kBlockK, count = slice_blocks(w, slice) * kBlockK,
-              real = min(count, w.cols - from), first = share.thread() * 8, stride = share.stride() * 8;
-    const __nv_bfloat16* const row = rows + share.token * w.cols + from;
+              real = min(count, w.cols - from), at_row = share.token * w.cols + from;
     std::byte* const x = x_of(w, share.token);
-    for (int at = first; at < count; at += stride) copy16(x + at * 2, row + min(at, real - 8), at < real);
+    // Of BF16: copied, then cast where it lies.
+    const int first = share.thread() * 8, stride = share.stride() * 8;
+    if constexpr (kCast != DecodeCast::e4m3) {
+        const auto* const row = reinterpret_cast<const __nv_bfloat16*>(rows) + at_row;
+        for (int at = first; at < count; at += stride) copy16(x + at * 2, row + min(at, real - 8), at < real);
+    }
     float scale = 1;
     if constexpr (kCast != DecodeCast::bf16) {
         float amax = __uint_as_float(__ldcg(amaxes + share.token));
@@ -148,8 +164,15 @@ __device__ inline void take_given(int name, int slice) {
         scale = scale_of<kCast>(amax);
     }
     if (share.thread() == 0) block().factors[share.token] = 1 / scale;
+    if constexpr (kCast == DecodeCast::e4m3) {
+#pragma unroll 4
+        for (int at = share.thread() * 4; at < count; at += share.stride() * 4)
+            *reinterpret_cast<uint2*>(x + at * 2) =
+                at < real ? cast4<kCast>(fetch4(rows + at_row + at), scale) : uint2{0, 0};
+        return;
+    }
     wait_for_copies();
-    if constexpr (kCast != DecodeCast::bf16)
+    if constexpr (kCast == DecodeCast::f16)
 #pragma unroll 4
         for (int at = first; at < real; at += stride) {
             uint4& v = *reinterpret_cast<uint4*>(x + at * 2);

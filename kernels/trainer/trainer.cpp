@@ -339,7 +339,7 @@ void CudaTrainer::write_texts() {
     const auto write = [&](std::size_t begin, std::size_t end) {
         for (std::size_t i = begin; i < end; ++i) {
             if (!models[i]) continue;
-            add_sample(*arms_[i].evaluation, *models[i], batches_->task(), spec_);
+            add_sample(*arms_[i].evaluation, *models[i], batches_->task(), spec_, arms_[i].arm->recipe());
             models[i].reset();
         }
     };

@@ -1,5 +1,5 @@
-// A transformer that the GPU reads token by token (kernels/infer/generator.h) against the CPU's: weights, inputs and cache are
-// rounded in the same places, the residual stream is in FP32 in both.
+// A transformer that the GPU reads token by token (kernels/infer/generator.h) against `infer` on the CPU: weights, inputs and
+// cache are rounded in the same places, the residual stream is in FP32 in both.
 #include "kernels/infer/generator.h"
 
 #include <doctest/doctest.h>
@@ -62,90 +62,41 @@ const LowFormat& format_of(ServedWeights weights) {
                            "test");
 }
 
-// The casts of the kernel: as Engine of core/inference/serve has them, but that the results of attention and of SwiGLU are
-// rounded to BF16 before they are cast.
-class ServedCasts final : public GemmCasts<float> {
-  public:
-    ServedCasts(const ModelPlan& plan, std::size_t kv_heads, const ServedFormats& formats,
-                const CacheAmaxes* amaxes)
-        : plan_(plan), heads_(kv_heads), formats_(formats), amaxes_(amaxes), casts_(plan.tensors.size()) {}
-
-    const Matrix<float>& operand(TensorId id, Along, const Matrix<float>& value) override {
-        const ModelGemm& gemm = plan_.gemm(id);
-        Matrix<float>& cast = casts_[id.index];
-        if (gemm.role == GemmRole::attention) return of_attention(id, gemm, value, cast);
-        const LowFormat& format = format_of(formats_.weights);
-        if (plan_.tensor(id).tensor == TensorClass::w) return cast = lowered_weights(value, format);
-        cast = value;
-        if (gemm.name.ends_with(".out") || gemm.name.ends_with(".down")) cast = lowered_input(cast, kBf16);
-        return cast = lowered_input(cast, formats_.weights == ServedWeights::weight_only ? kBf16 : format);
-    }
-    void round_output(Matrix<float>&) override {}
-    void round_gradient(Matrix<float>&) override {}
-
-  private:
-    const Matrix<float>& of_attention(TensorId id, const ModelGemm& gemm, const Matrix<float>& value,
-                                      Matrix<float>& cast) const {
-        const unsigned place = plan_.place(id);  // q k v p
-        if (place != 1 && place != 2) return value;
-        const char* const scheme = formats_.cache == ServedCache::bf16 ? "bf16" : amaxes_ ? "head" : "one";
-        const auto block = static_cast<std::size_t>(gemm.block - 1);
-        const std::vector<float> amaxes =
-            amaxes_ ? (place == 1 ? amaxes_->k : amaxes_->v)[block] : std::vector<float>();
-        return cast = cast_for_cache(value, find_cache_scheme(scheme, "test"), heads_, amaxes);
-    }
-    const LowFormat& kBf16 = find_low_format("bf16", "test");
-    const ModelPlan& plan_;
-    std::size_t heads_;
-    ServedFormats formats_;
-    const CacheAmaxes* amaxes_;
-    std::vector<Matrix<float>> casts_;
-};
-
 // The same model on both sides.
 class Both {
   public:
     // calibrated: the scales of an E4M3 cache; else they are 1.
     Both(const TrainSpec& spec, const ArmCheckpoint& checkpoint, const ServedFormats& formats,
-         bool calibrated = true)
-        : formats_(formats), calibrated_(calibrated && formats.cache == ServedCache::e4m3) {
-        model_ = std::make_shared<TokenModel>(spec, checkpoint, 1);
-        if (calibrated_) amaxes_ = calibrated_cache(*model_, 1);
+         bool calibrated = true) {
+        const auto model = std::make_shared<TokenModel>(spec, checkpoint, 1);
+        const bool wide = formats.cache == ServedCache::bf16;
+        calibrated = calibrated && !wide;
+        if (calibrated) amaxes_ = calibrated_cache(*model, 1);
         ServedModel served{.spec = spec, .formats = formats};
         for (const ParameterCheckpoint& p : checkpoint.parameters) served.parameters.emplace_back(p.values);
         for (const auto& [from, to] :
              {std::pair{&amaxes_.k, &served.k_amaxes}, std::pair{&amaxes_.v, &served.v_amaxes}})
             for (const auto& heads : *from) to->insert(to->end(), heads.begin(), heads.end());
         engine = make_generator(served);
-        const TransformerShape shape = transformer_shape(spec);
-        casts_.emplace(model_->model().plan(), shape.kv_heads, formats, calibrated_ ? &amaxes_ : nullptr);
+        infer_.emplace(model, EngineSpec{.format = &format_of(formats.weights),
+                                         .both = formats.weights != ServedWeights::weight_only,
+                                         .cache = &find_cache_scheme(wide         ? "bf16"
+                                                                     : calibrated ? "head"
+                                                                                  : "one",
+                                                                     "test"),
+                                         .amaxes = calibrated ? &amaxes_ : nullptr});
     }
-    // The CPU's logits behind a token that follows those of `state`.
+    // The logits of `infer` behind a token that follows those of `state`.
     std::vector<float> on_cpu(int token, KvState<float>& state) {
-        const auto row = model_->writable().decode(one(token), *casts_, state).row(0);
+        const auto row = infer_->decode({.sequences = 1, .context = 1, .tokens = {token}}, state).row(0);
         return {row.begin(), row.end()};
     }
-    // `infer` of the same formats.
-    Engine infer() const {
-        return {model_,
-                {.format = &format_of(formats_.weights),
-                 .both = formats_.weights != ServedWeights::weight_only,
-                 .cache = &find_cache_scheme(formats_.cache == ServedCache::bf16 ? "bf16"
-                                             : calibrated_                       ? "head"
-                                                                                 : "one",
-                                             "test"),
-                 .amaxes = calibrated_ ? &amaxes_ : nullptr}};
-    }
-    static TokenBatch one(int token) { return {.sequences = 1, .context = 1, .tokens = {token}}; }
 
     std::unique_ptr<TokenEngine> engine;
 
   private:
-    ServedFormats formats_;
-    bool calibrated_;
-    std::shared_ptr<TokenModel> model_;
     CacheAmaxes amaxes_;
-    std::optional<ServedCasts> casts_;
+    std::optional<Engine> infer_;
 };
 
 double relative(std::span<const float> got, std::span<const float> want) {
@@ -218,19 +169,21 @@ TEST_CASE("what the device reads has the CPU's logits, in every format") {
     check_logits(shipped_spec(), shipped_weights(), {e4m3, ServedCache::e4m3}, true, {{7, 1, 30}});
 }
 
-// The two formats whose inputs are not in E4M3: what is in BF16 before a cast to E4M3 is what infer casts from FP32.
 TEST_CASE("the first logits of the shipped transformer are those of infer") {
     NEEDS_GPU();
-    for (const ServedWeights weights : {ServedWeights::bf16, ServedWeights::weight_only}) {
-        CAPTURE(info_of(weights).name);
-        Both both(shipped_spec(), shipped_weights(), {weights});
-        Engine infer = both.infer();
-        for (const int token : encode(corpus_of(""), "agi")) {
+    for (const ServedWeightsInfo& weights : served_weights()) {
+        CAPTURE(weights.name);
+        const bool narrow = weights.id == ServedWeights::e4m3 || weights.id == ServedWeights::e4m3_row;
+        Both both(shipped_spec(), shipped_weights(), {weights.id});
+        double worst = 0;
+        for (const int token : encode(corpus_of(""), "agi nt")) {
             KvState<float> state;
             both.engine->forget(0);
-            const auto want = infer.decode(Both::one(token), state).row(0);
-            CHECK(relative(both.engine->read(std::span(&token, 1)), want) <= 1e-3);
+            const std::vector<float> want = both.on_cpu(token, state);
+            worst = std::max(worst, relative(both.engine->read(std::span(&token, 1)), want));
         }
+        MESSAGE("logits of the device against infer, ", weights.name, ": off by ", worst);
+        CHECK(worst <= (narrow ? 2e-2 : 1e-3));
     }
 }
 

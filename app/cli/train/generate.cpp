@@ -154,6 +154,7 @@ void generate(GenerateOptions options) {
         const Corpus corpus = corpus_of(spec.text_path);
         const Reader reader = reader_of(spec, loaded.arms.front(), options, gpu.get());
         options.sample.context = static_cast<std::size_t>(spec.sizes.at("context"));
+        options.sample.swiglu = swiglu_of(loaded.arms.front());
         std::string text = fold_text(options.prompt, "--prompt");
         if (files.size() > 1) text.insert(0, fmt::format("# {}\n", printable(file.filename().string())));
         const Interruptible keeps;  // what was drawn; until here a signal ends it at once

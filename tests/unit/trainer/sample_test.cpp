@@ -7,6 +7,7 @@
 
 #include "core/base/rng.h"
 #include "core/nn/loss.h"
+#include "core/trainer/checkpoint.h"
 
 using namespace fp8lab;
 
@@ -81,6 +82,40 @@ TEST_CASE("each token is drawn from what a pass without a cache says of its wind
                 text.push_back(token);
             }
         }
+}
+
+TEST_CASE("a text is drawn with the limits that the SwiGLU of the recipe has") {
+    const auto model = model_of_letters(4);
+    const auto& specs = model->plan().parameters;
+    for (std::size_t i = 0; i < specs.size(); ++i)
+        if (specs[i].name.find("gate_up") != std::string::npos)
+            for (float& v : model->parameters()[i].value) v *= 20;  // beyond the limits
+    const std::vector<int> prompt = {3, 1, 4};
+    const auto drawn = [&](const std::string& recipe) {
+        return sample_tokens(*model, prompt,
+                             {.context = 16, .count = 30, .swiglu = swiglu_of({.recipe = recipe})});
+    };
+    std::vector<float> limited, free;
+    for (const auto& [form, logits] :
+         {std::pair{SwigluForm::clamp, &limited}, std::pair{SwigluForm::plain, &free}}) {
+        NoCasts<float> casts(form);
+        const auto row =
+            model->forward(TokenBatch{.sequences = 1, .context = 3, .tokens = prompt}, casts).row(2);
+        logits->assign(row.begin(), row.end());
+    }
+    REQUIRE(limited != free);
+    const auto best = [](const std::vector<float>& logits) {
+        return static_cast<int>(std::ranges::max_element(logits) - logits.begin());
+    };
+    const auto first = [&](SwigluForm form) {
+        return sample_tokens(*model, prompt, {.context = 16, .count = 1, .temperature = 0, .swiglu = form})
+            .front();
+    };
+    CHECK(first(SwigluForm::clamp) == best(limited));
+    CHECK(first(SwigluForm::plain) == best(free));
+    CHECK(drawn("bf16:act=clamp") != drawn("bf16"));
+    CHECK(drawn("bf16:act=smooth") == drawn("bf16"));  // the same function
+    CHECK(drawn("") == drawn("bf16"));                 // a file that does not say its recipe
 }
 
 TEST_CASE("a reader is told of each token once, and of the window anew each time that it moves") {
