@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures this machine's GPU and writes one recording for labs L7 to L10 and L13: scripts/record.sh OUT.json [FP8LAB]
+# Measures this machine's GPU and writes one recording for labs L7 to L10, L13 and L17: scripts/record.sh OUT.json [FP8LAB]
 # OUT.json: assets/recordings/ID.json makes it one that the labs offer. FP8LAB: the program (default: build/headless,
 # then build/release). Takes about 9 minutes on an H200; the GPU should do nothing else. What does not fit into its
 # memory is left out, with a line on stderr.
@@ -82,13 +82,24 @@ steps 60 "$all" 8192 "${small[@]}" 4096,16384,4096
 steps 24 "$all" 8192 8192,32768,8192
 steps 24 bf16,delayed,current 16384 8192,32768,8192
 steps 30 "$all" 32768 4096,16384,4096
+# A token of each sequence through 4 layers of the sizes of Llama-3-8B, behind 2,047 others.
+for kv in bf16 e4m3; do
+    for batch in 1 2 4 8 16 32 64 128 256; do
+        for weights in bf16 e4m3-row e4m3-weight-only; do
+            # Inputs in BF16 are for the launch that takes up to 8 sequences.
+            if [ "$weights" = e4m3-weight-only ] && [ "$batch" -gt 8 ]; then continue; fi
+            measure "infer, weights $weights, cache $kv, batch $batch" infer --backend cuda --weights "$weights" \
+                --kv "$kv" --batch "$batch"
+        done
+    done
+done
 
 # What the grid says of the machine.
 fact() { sed -nE "s/.*\"$1\":\"([^\"]*)\".*/\1/p" "$work/grid.json" | head -n 1; }
 {
     printf '{"gpu": "%s", "driver": "%s", "cuda": "%s", "cublaslt": "%s", "date": "%s",\n "command": "%s",\n "results": [\n' \
         "$(fact GPU)" "$(fact driver)" "$(fact 'CUDA runtime')" "$(fact cublaslt)" "$(fact date)" \
-        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, blocks, step --brief; fp8lab train)"
+        "scripts/record.sh (fp8lab bench gemm --grid, gemm, accumulate, blocks, step --brief, infer; fp8lab train)"
     separator=""
     for result in "${results[@]}"; do
         printf '%s' "$separator"

@@ -28,4 +28,9 @@ double cache_bytes(const InferCase& of) {
     return 2.0 * of.layers * of.batch * of.kv_heads * head * of.context * value;
 }
 
+double token_flop(const InferCase& of) {
+    const double weights = weight_bytes(of) / info_of(of.formats.weights).bytes;
+    return of.batch * (2 * weights + 4.0 * of.layers * of.d * of.context);
+}
+
 }  // namespace fp8lab

@@ -21,6 +21,8 @@ void check_infer_case(const InferCase& of);
 // What has to be read at the least: the weights, and the keys and values of `context` positions. Scales are not counted.
 double weight_bytes(const InferCase& of);
 double cache_bytes(const InferCase& of);
+// What one token of each sequence multiplies and adds: a weight twice, and twice 2 operations for each value of Q and position.
+double token_flop(const InferCase& of);
 
 // A part of a pass, alone in a graph of its own: its median, what it reads and writes once, and what it multiplies and adds.
 struct InferPart {

@@ -88,6 +88,32 @@ RecordedBlocks training_of(const JsonMember& result) {
     return out;
 }
 
+RecordedInfer infer_of(const JsonMember& result) {
+    RecordedInfer out;
+    InferCase& of = out.of;
+    const JsonMember shape = result.at("shape");
+    constexpr std::array kSizes = {&InferCase::d,   &InferCase::heads,   &InferCase::kv_heads,
+                                   &InferCase::ffn, &InferCase::context, &InferCase::layers};
+    for (std::size_t i = 0; i < kSizes.size(); ++i) of.*kSizes[i] = shape.at(i).count();
+    of.batch = result.at("batch").count();
+    of.tokens = result.at("tokens").count();
+    const auto named = [&](const char* member, auto find) {
+        try {
+            return find(result.at(member).filled_text());
+        } catch (const Error& error) {
+            if (error.kind() != ErrorKind::usage) throw;
+            result.at(member).fail(error.why());
+        }
+    };
+    of.formats.weights = named("weights", find_served_weights);
+    of.formats.cache = named("kv", find_served_cache);
+    out.median_ms = result.at("median_ms").above_zero();
+    out.iqr_ms = result.at("iqr_ms").at_least_zero();
+    out.copy_bytes_per_ms = 1e6 * result.at("copy_gb_per_s").above_zero();
+    out.date = result.at("date").filled_text();
+    return out;
+}
+
 std::vector<AccumulationError> accumulation_of(const JsonMember& result) {
     std::vector<AccumulationError> out;
     for (const JsonMember& line : result.at("lines").some_elements()) {
@@ -138,8 +164,9 @@ std::string RecordedBlocks::name() const {
 }
 
 Recording parse_recording(std::string_view json, const std::string& where) {
-    constexpr std::array<std::string_view, 10> kKinds = {
-        "step", "step-sweep", "gemm", "gemm-grid", "cast", "accumulate", "validate", "ui", "blocks", "train"};
+    constexpr std::array<std::string_view, 11> kKinds = {"step",   "step-sweep", "gemm",     "gemm-grid",
+                                                         "cast",   "accumulate", "validate", "ui",
+                                                         "blocks", "train",      "infer"};
     const nlohmann::json parsed = parse_json(json, where);
     const JsonMember file(parsed, where);
     Recording recording;
@@ -157,12 +184,14 @@ Recording parse_recording(std::string_view json, const std::string& where) {
         if (kind == "accumulate") recording.accumulation = accumulation_of(result);
         if (kind == "blocks") recording.blocks.push_back(blocks_of(result));
         if (kind == "train") recording.blocks.push_back(training_of(result));
+        if (kind == "infer") recording.infer.push_back(infer_of(result));
         if (kind == "gemm-grid") recording.grid = gemm_grid_of(result);
     }
     std::ranges::stable_sort(recording.steps, {},
                              [](const RecordedStep& step) { return std::pair(step.layers, step.batch); });
     std::ranges::stable_sort(recording.blocks, {},
                              [](const RecordedBlocks& b) { return std::pair(b.steps, b.sizes.at("d")); });
+    std::ranges::stable_sort(recording.infer, {}, [](const RecordedInfer& r) { return r.of.batch; });
     return recording;
 }
 

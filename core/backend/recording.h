@@ -17,6 +17,7 @@
 
 #include "core/backend/backend.h"
 #include "core/backend/gemm_grid.h"
+#include "core/backend/infer_case.h"
 
 namespace fp8lab {
 
@@ -48,6 +49,16 @@ struct RecordedBlocks {
     std::vector<double> held_out;   // of a training: the loss at its end, by arm
     std::string name() const;       // "12 blocks, d 768"
 };
+// One result with "bench": "infer".
+struct RecordedInfer {
+    InferCase of;
+    double median_ms = 0, iqr_ms = 0;
+    double copy_bytes_per_ms = 0;  // of a copy in the same call, read and written
+    std::string date;
+    double tokens_per_s() const { return 1e3 * of.batch * of.tokens / median_ms; }
+    // What reading weights and cache takes at the rate of the copy.
+    double floor_ms() const { return (weight_bytes(of) + cache_bytes(of)) / copy_bytes_per_ms; }
+};
 struct Recording {
     std::string id;  // the file's name without .json: "h200"
     std::string gpu, driver, cuda, date, command;
@@ -55,12 +66,13 @@ struct Recording {
     std::vector<AccumulationError> accumulation;  // of the result with "bench": "accumulate"
     std::optional<GemmGrid> grid;                 // of the result with "bench": "gemm-grid"
     std::vector<RecordedBlocks> blocks;           // by d, then trainings
+    std::vector<RecordedInfer> infer;             // by batch
     const RecordedStep* step(std::span<const int> layers, int batch) const;  // null where it was not measured
 };
 
 // Throws input_error(where): not JSON (with line and column), a member missing or of the wrong type, an
 // unknown kind of bench, a time that is not above 0. Only results of the kinds "step", "accumulate", "blocks",
-// "train" and "gemm-grid" are read.
+// "train", "infer" and "gemm-grid" are read.
 Recording parse_recording(std::string_view json, const std::string& where);
 
 // All recordings among the assets: h200 first, then by id. Empty where there is none. Throws as

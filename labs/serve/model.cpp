@@ -77,7 +77,7 @@ Serve::Serve()
           }) {}
 
 std::span<const Experiment<Serve>> Serve::experiments() {
-    static const std::array<Experiment<Serve>, 5> kExperiments = {{
+    static const std::array<Experiment<Serve>, 6> kExperiments = {{
         {"methods",
          {"methods", "layers", "amax"},
          &Serve::methods_figures,
@@ -95,6 +95,7 @@ std::span<const Experiment<Serve>> Serve::experiments() {
          &Serve::has_rollouts},
         {"qat", {"train_back"}, &Serve::qat_figures, &Serve::qat_metrics, &Serve::has_qat},
         {"kv", {"kv_scale"}, &Serve::kv_figures, &Serve::kv_metrics, &Serve::has_kv},
+        {"speed", {"tokens_per_s"}, &Serve::speed_figures, &Serve::speed_metrics},
     }};
     return kExperiments;
 }
@@ -165,6 +166,7 @@ bool Serve::stale() const {
     if (params.experiment == "rollout") return rollouts.is_old();
     if (params.experiment == "qat") return qat.is_old();
     if (params.experiment == "kv") return kv.is_old();
+    if (params.experiment == "speed") return false;
     return chosen.is_old() || stems.is_old() || gains.is_old() || amax.is_old();
 }
 

@@ -1,5 +1,6 @@
-// L17, "Serve it": what low-bit schemes cost a trained model when it is served. Five parts, a value of the field "experiment"
-// each; what they compute is in model_methods.h, model_draft.h, model_rollout.h, model_qat.h and model_kv.h.
+// L17, "Serve it": what low-bit schemes cost a trained model when it is served, and how fast a GPU serves with them. Six parts, a
+// value of the field "experiment" each; what they compute is in model_methods.h, model_draft.h, model_rollout.h, model_qat.h,
+// model_kv.h and model_speed.h.
 #pragma once
 
 #include <memory>
@@ -12,13 +13,14 @@
 #include "labs/serve/parts/model_draft.h"
 #include "labs/serve/parts/model_qat.h"
 #include "labs/serve/parts/model_rollout.h"
+#include "labs/serve/parts/model_speed.h"
 #include "labs/table/long.h"
 #include "labs/table/table_lab.h"
 
 namespace fp8lab::serve {
 
 struct Params {
-    std::string experiment = "methods";  // "methods", "draft", "rollout", "qat", "kv"
+    std::string experiment = "methods";  // "methods", "draft", "rollout", "qat", "kv", "speed"
     // Of methods and qat; of the parts that need tokens `model`. Own: of both.
     std::string network = "digits-s1", model = "transformer", path;
     // methods; qat reads the scheme too
@@ -43,6 +45,8 @@ struct Params {
     // kv
     std::string cache = "one";
     double k_factor = 1;
+    // speed
+    std::string card = "h200", weights = "e4m3-row", served_kv = "bf16", batch = "1";
 
     NetworkSpec network_spec() const { return spec_of(network); }
     NetworkSpec tokens_spec() const { return spec_of(model); }
@@ -65,6 +69,9 @@ struct Params {
     RoundSpec round_spec() const;
     RolloutSpec rollout_spec() const;
     QatSpec qat_spec() const { return {network_spec(), scheme, steps, lr}; }
+    SpeedSpec speed_spec() const {
+        return {card, find_served_cache(served_kv), find_served_weights(weights), std::stoi(batch)};
+    }
 };
 
 struct Serve {
@@ -72,7 +79,8 @@ struct Serve {
     using Params = serve::Params;
     Serve();
     std::vector<table::Row> rows(Params& params) const;
-    // "methods": "methods", "layers", "amax"; "draft": "speedup"; "rollout": "ess"; "qat": "train_back"; "kv": "kv_scale".
+    // "methods": "methods", "layers", "amax"; "draft": "speedup"; "rollout": "ess"; "qat": "train_back"; "kv": "kv_scale";
+    // "speed": "tokens_per_s".
     static std::span<const table::Experiment<Serve>> experiments();
     static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() {
@@ -82,7 +90,9 @@ struct Serve {
     void settle() { problem.clear(); }
     bool perform(std::string_view action);  // "round": the next verification
     void tell(const Error& error) { problem = error.what(); }
-    bool stale() const;  // what is shown first belongs to older parameters
+    Provenance provenance() const;
+    std::string device() const;  // of the part speed: what was recorded
+    bool stale() const;          // what is shown first belongs to older parameters
 
     Params params;
     std::string problem;  // why something cannot be computed, in a window
@@ -114,11 +124,14 @@ struct Serve {
     bool has_rollouts() const { return rollouts->spec == params.rollout_spec() && rollouts->is_complete(); }
     std::vector<Figure> qat_figures() const;
     std::vector<table::MetricRow> qat_metrics() const;
+    std::vector<Figure> speed_figures() const { return {speed_figure(speeds_of(params.speed_spec()))}; }
+    std::vector<table::MetricRow> speed_metrics() const;
     bool has_qat() const { return qat->spec == params.qat_spec() && qat->is_complete(); }
 };
 using ServeLab = table::TableLab<Serve>;
 
-std::vector<table::Row> part_rows(Params& params);  // model_parts.cpp: the fields "others" and "round"
+std::vector<table::Row> part_rows(Params& params);   // model_parts.cpp: the fields "others" and "round"
+std::vector<table::Row> speed_rows(Params& params);  // model_parts.cpp
 
 // model_methods_figures.cpp
 Stems usual_stems();  // those of the default network, as recorded: for the home card, before anything is computed

@@ -239,10 +239,16 @@ std::vector<Row> Serve::rows(Params& p) const {
     const Row part{choice(
         {.name = "experiment",
          .label = "Part",
-         .help = "Methods of casting, a draft, a rollout, training after the cast, the cache.",
+         .help = "Methods of casting, a draft, a rollout, training after the cast, the cache, and how fast a "
+                 "GPU serves.",
          .hidden = true},
         &p.experiment,
-        {{"methods", "Methods"}, {"draft", "Draft"}, {"rollout", "Rollout"}, {"qat", "QAT"}, {"kv", "KV"}})};
+        {{"methods", "Methods"},
+         {"draft", "Draft"},
+         {"rollout", "Rollout"},
+         {"qat", "QAT"},
+         {"kv", "KV"},
+         {"speed", "Speed"}})};
     return table::join({{part},
                         subject_rows(p),
                         method_rows(p),
@@ -251,6 +257,7 @@ std::vector<Row> Serve::rows(Params& p) const {
                         rollout_rows(p),
                         qat_rows(p),
                         kv_rows(p),
+                        speed_rows(p),
                         part_rows(p)});
 }
 

@@ -1,4 +1,4 @@
-// The parts draft, rollout and qat as the table of L17 has them: what they are computed from, their figures and metrics.
+// The parts draft, rollout, qat and speed as the table of L17 has them: what they are computed from, their figures and metrics.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,6 +45,64 @@ std::vector<table::Row> part_rows(Params& p) {
                           &p.round, 1, kRounds),
          .of = "draft",
          .shown = false}};
+}
+
+std::vector<table::Row> speed_rows(Params& p) {
+    std::vector<Choice> cards, weights, batches;
+    for (const Recording& recording : shipped()->recordings)
+        cards.push_back({recording.id, short_gpu_name(recording.gpu)});
+    if (cards.empty()) cards.push_back({p.card, "none"});
+    for (const ServedWeights w : kSpeedWeights)
+        weights.push_back({std::string(info_of(w).name), speed_label(w)});
+    for (int batch = 1; batch <= kMostSequences; batch *= 2)
+        batches.push_back({std::to_string(batch), std::to_string(batch)});
+    const std::string_view of = "speed";
+    return {
+        {choice({.name = "card", .label = "GPU", .help = "Whose recording is shown."}, &p.card,
+                std::move(cards)),
+         of},
+        {choice({.name = "weights",
+                 .label = "Weights",
+                 .te_name = "vLLM: quantization",
+                 .help = "Weights of the linear layers, and what they are multiplied with. E4M3 has a scale "
+                         "for each row. Inputs in BF16 were measured up to batch 8."},
+                &p.weights, std::move(weights)),
+         of},
+        {choice({.name = "served_kv",
+                 .label = "Cache in",
+                 .te_name = "vLLM: kv_cache_dtype",
+                 .help = "Keys and values of the 2048 positions of each sequence."},
+                &p.served_kv, {{"bf16", "BF16"}, {"e4m3", "E4M3"}}),
+         of},
+        {choice(
+             {.name = "batch", .label = "Batch", .help = "Sequences that get their next token in one pass."},
+             &p.batch, std::move(batches)),
+         of}};
+}
+
+std::vector<MetricRow> Serve::speed_metrics() const {
+    const Speeds speeds = speeds_of(params.speed_spec());
+    const RecordedInfer* const run = speeds.chosen();
+    const auto of_run = [&](auto value) { return run ? value(*run) : kUnknown; };
+    return {
+        known("tokens_per_s", of_run([](const RecordedInfer& r) { return r.tokens_per_s(); })),
+        known("us_per_layer", of_run([](const RecordedInfer& r) { return 1e3 * r.median_ms / r.of.layers; }),
+              "us"),
+        known("gain", speeds.gain(speeds.spec.weights, speeds.spec.batch), "×"),
+        known("over_floor", of_run([](const RecordedInfer& r) { return r.median_ms / r.floor_ms(); }), "×"),
+        known("cache_share_pct", of_run(cache_share_pct), "%")};
+}
+
+Provenance Serve::provenance() const {
+    return params.experiment == "speed" ? Provenance::recorded : Provenance::cpu_emulated;
+}
+
+std::string Serve::device() const {
+    if (params.experiment != "speed") return {};
+    const Speeds speeds = speeds_of(params.speed_spec());
+    if (!speeds.recording) return {};
+    return fmt::format("{}, {}", speeds.recording->gpu,
+                       speeds.runs.empty() ? speeds.recording->date : speeds.runs.front()->date);
 }
 
 std::string tokens_words(int asked, int longest) {

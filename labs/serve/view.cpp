@@ -19,6 +19,7 @@ void ServeView::stage(ui::Context& c, Rect area) {
     if (lab_.shows("draft")) return draft_.draw(c, lab_, area);
     if (lab_.shows("rollout")) return rollout_.draw(c, lab_, area);
     if (lab_.shows("qat")) return qat_.draw(c, lab_, area);
+    if (lab_.shows("speed")) return speed_.draw(c, lab_, area);
     draw_kv(c, area);
 }
 
@@ -42,6 +43,7 @@ std::vector<std::pair<std::string, std::string>> ServeView::status() const {
     if (lab_.shows("qat")) return {{"model", known(lab_->qat->network)}, {"data", known(lab_->qat->data)}};
     if (lab_.shows("kv"))
         return {{"model", lab_->params.model}, {"data", lab_->kv->data.empty() ? "–" : lab_->kv->data}};
+    if (lab_.shows("speed")) return {{"recorded", known(lab_->device())}};
     return {{"model", chosen.name.empty() ? "–" : chosen.name},
             {"data", chosen.data.empty() ? "–" : chosen.data}};
 }

@@ -50,6 +50,7 @@ class ServeView final : public table::TableView<Serve> {
     DraftStage draft_;
     RolloutStage rollout_;
     QatStage qat_;
+    SpeedStage speed_;
 };
 
 template <class Spec, class Result>

@@ -96,6 +96,8 @@ void ServeView::draw_below(Context& c, float) {
     } else if (lab_.shows("rollout")) {
         RolloutStage::draw_rows(c, lab_);
         draw_share(c, "All draws", lab_->rollouts);
+    } else if (lab_.shows("speed")) {
+        return SpeedStage::draw_rows(c, lab_);
     } else {
         QatStage::draw_rows(c, lab_);
         draw_share(c, "All trainings", lab_->qat);

@@ -1,4 +1,4 @@
-// The stages and the rows of the panel of the parts draft, rollout and qat of L17.
+// The stages and the rows of the panel of the parts draft, rollout, qat and speed of L17.
 #pragma once
 
 #include "labs/serve/model.h"
@@ -44,6 +44,18 @@ class QatStage {
   private:
     void draw_curves(ui::Context& context, ServeLab& lab, Rect area);
     static void draw_table(ui::Context& context, ServeLab& lab, Rect area);
+
+    ui::PlotState curves_;
+};
+
+class SpeedStage {
+  public:
+    void draw(ui::Context& context, ServeLab& lab, Rect area);
+    static void draw_rows(ui::Context& context, ServeLab& lab);
+
+  private:
+    void draw_curves(ui::Context& context, ServeLab& lab, const Speeds& speeds, Rect area);
+    static void draw_table(ui::Context& context, ServeLab& lab, const Speeds& speeds, Rect area);
 
     ui::PlotState curves_;
 };

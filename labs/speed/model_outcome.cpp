@@ -209,6 +209,17 @@ bool Outcome::any_time() const {
 
 StepOutcome step_of(const Params& params, const Source& source);  // model_step.cpp
 
+const RecordedInfer* token_of(const Source& source, ServedWeights weights) {
+    if (!source.recording) return nullptr;
+    const auto& all = source.recording->infer;
+    const auto found = std::ranges::find_if(all, [&](const RecordedInfer& run) {
+        const InferCase& of = run.of;
+        return of.batch == 1 && of.tokens == 1 && of.formats.weights == weights &&
+               of.formats.cache == ServedCache::bf16;
+    });
+    return found == all.end() ? nullptr : &*found;
+}
+
 Outcome outcome_of(const Params& params, const Source& source, const Source& over) {
     Outcome out;
     out.params = params;
@@ -222,6 +233,8 @@ Outcome outcome_of(const Params& params, const Source& source, const Source& ove
         out.products.at(i) = product_of(i, rows, params, layer, wide);
     out.notebook = beside(params, source, kNotebook);
     out.middle = beside(params, source, kMiddle);
+    out.token_bf16 = token_of(source, ServedWeights::bf16);
+    out.token_fp8 = token_of(source, ServedWeights::weight_only);
     out.roofs = roofs_of(source, params);
     out.over_roofs = roofs_of(over, params);
     out.over_gpu = short_gpu_name(over.gpu());

@@ -101,6 +101,8 @@ struct Outcome {
     std::string gpu, date;  // empty: no times at all
     std::array<Product, 3> products;
     Product notebook, middle;  // fprop of kNotebook and kMiddle
+    // The next token of one sequence, with weights in BF16 and in E4M3 (inputs and cache in BF16); null: not recorded.
+    const RecordedInfer *token_bf16 = nullptr, *token_fp8 = nullptr;
     Roofs roofs, over_roofs;
     const Datasheet* sheet = nullptr;
     std::vector<int> all_m;                       // with times, at this N and K
@@ -120,6 +122,13 @@ struct Outcome {
     int refused() const;       // of the three products
     bool any_time() const;     // of the three products
 };
+
+// FLOP per byte of what has to be read, and TFLOP/s.
+inline double intensity_of(const RecordedInfer& run) {
+    return token_flop(run.of) / (weight_bytes(run.of) + cache_bytes(run.of));
+}
+inline double tflops_of(const RecordedInfer& run) { return token_flop(run.of) / run.median_ms / 1e9; }
+const RecordedInfer* token_of(const Source& source, ServedWeights weights);
 
 // `over`: an empty source where nothing is laid over.
 Outcome outcome_of(const Params& params, const Source& source, const Source& over);

@@ -183,6 +183,30 @@ void add_pair(Figure& figure, const Product& product, const std::string& id, boo
                    words_in(Role::e4m3));
 }
 
+// The next token of one sequence: every weight is read for it, and multiplied once.
+void add_token(Figure& figure, const Outcome& o) {
+    if (!o.token_bf16 || !o.token_fp8) return;
+    const double x0 = intensity_of(*o.token_bf16), x1 = intensity_of(*o.token_fp8),
+                 y0 = tflops_of(*o.token_bf16), y1 = tflops_of(*o.token_fp8);
+    figure.line("pair##token", data({x0, x1}), data({y0, y1}), thin(Role::muted, Dash::solid));
+    figure.scatter(
+        "BF16##token", data({x0}), data({y0}),
+        {.color = {Role::bf16, Tone::fill}, .marker = Marker::disc, .marker_size = 5.5F, .in_legend = false});
+    figure.scatter("FP8##token", data({x1}), data({y1}),
+                   {.color = {Role::e4m3, Tone::fill},
+                    .marker = Marker::diamond,
+                    .marker_size = 6.5F,
+                    .in_legend = false});
+    figure.add("",
+               TextMark{.x = x1,
+                        .y = y1,
+                        .text = fmt::format("the next token, batch 1:\n{} and {} TFLOP/s",
+                                            screen_number(y0, 2), screen_number(y1, 2)),
+                        .dx = 14,
+                        .dy = 10},
+               words_in(Role::text));
+}
+
 // The words under a pair: "4096 -> 16384, batch 8192", and what its speed is made of.
 void add_name(Figure& figure, const Product& product, const std::string& second) {
     if (!product.ran(false)) return;
@@ -286,6 +310,9 @@ Figure roofline_figure(const Outcome& o) {
             }
             least = std::min(least, 0.7 * product->ai(fp8));
         }
+    for (const RecordedInfer* token : {o.token_bf16, o.token_fp8})
+        if (token)
+            least = std::min(least, 0.7 * intensity_of(*token)), low = std::min(low, 0.7 * tflops_of(*token));
     for (const double roof : {o.roofs.fp8, o.over_roofs.fp8, o.sheet ? o.sheet->fp8 : 0})
         if (roof > 0) high = std::max(high, 1.15 * roof);
     figure.x = {.label = "FLOP per byte", .scale = Scale::log2, .range = Range{least, kNamesEnd}};
@@ -302,6 +329,7 @@ Figure roofline_figure(const Outcome& o) {
         add_pair(figure, o.notebook, "notebook", notebook);
         if (notebook) add_name(figure, o.notebook, launch_words(o.notebook));
     }
+    add_token(figure, o);
     for (const Product& product : o.products) add_pair(figure, product, product.name, false);
     add_name(figure, fprop, launch_words(fprop).empty() ? speed_words(fprop) : launch_words(fprop));
     if (o.refused() > 0) {

@@ -70,9 +70,15 @@ Reader reader_of(const TrainSpec& spec, const ArmCheckpoint& checkpoint, const G
 std::vector<int> sample(const Reader& reader, const std::vector<int>& prompt,
                         const SampleSettings& settings) {
     if (!reader.engine) return sample_tokens(*reader.model, prompt, settings);
+    // The backend's library does not ask, so a long prompt goes to it in parts.
+    constexpr std::size_t kAtOnce = 256;
     const auto read = [&](std::span<const int> unread, bool anew) {
-        ask_between();  // the backend's library has no part in it
+        ask_between();
         if (anew) reader.engine->forget(0);
+        for (; unread.size() > kAtOnce; unread = unread.subspan(kAtOnce)) {
+            reader.engine->read(unread.first(kAtOnce));
+            ask_between();
+        }
         return reader.engine->read(unread);
     };
     return sample_tokens(read, prompt, settings);

@@ -97,6 +97,41 @@ TEST_CASE("a recording that is not whole is refused with the place") {
     refused(changed("\"arms\": [", "\"arms\": [], \"old\": ["), "'results[1].arms' is empty");
 }
 
+TEST_CASE("a recorded pass of inference says its case, and what is wrong with it by its place") {
+    const std::string infer = R"({"bench": "infer", "shape": [64, 4, 2, 96, 128, 3], "batch": 2, "tokens": 1,
+      "weights": "e4m3-row", "kv": "e4m3", "median_ms": 0.5, "iqr_ms": 0, "copy_gb_per_s": 2,
+      "date": "2026-11-28"}, {"bench": "gemm")";
+    const auto parsed = [&](const std::string& from, const std::string& to) {
+        std::string text = infer;
+        text.replace(text.find(from), from.size(), to);
+        return parse_recording(changed("{\"bench\": \"gemm\"", text), "h200.json");
+    };
+    const Recording recording = parsed("", "");
+    REQUIRE(recording.infer.size() == 1);
+    const RecordedInfer& run = recording.infer.front();
+    CHECK(run.of.kv_heads == 2);
+    CHECK(run.of.layers == 3);
+    CHECK(run.of.formats.weights == ServedWeights::e4m3_row);
+    CHECK(run.tokens_per_s() == 4000);
+    // Q and out of 64 x 64, K and V of 32 x 64, three of 96 x 64, a byte each; K and V of 128 positions, 2 heads of 16.
+    const double bytes = 3 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 96 * 64) + 3 * 2 * 2 * 128 * 2 * 16;
+    CHECK(run.floor_ms() == doctest::Approx(bytes / 2e6));
+    const auto refused = [&](const std::string& from, const std::string& to, const std::string& place) {
+        try {
+            parsed(from, to);
+            FAIL("no error for " << place);
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::input);
+            CHECK_MESSAGE(error.why().find(place) != std::string::npos, error.why());
+        }
+    };
+    refused("\"e4m3-row\"", "\"e4m3-rows\"", "'results[0].weights'");
+    refused("\"kv\": \"e4m3\"", "\"kv\": \"fp8\"", "'results[0].kv'");
+    refused("[64, 4, 2, 96, 128, 3]", "[64, 4]", "'results[0].shape");
+    refused("\"median_ms\": 0.5", "\"median_ms\": 0", "'results[0].median_ms' is 0");
+    refused("\"copy_gb_per_s\": 2", "\"copy_gb_per_s\": -2", "'results[0].copy_gb_per_s'");
+}
+
 TEST_CASE("the shipped recordings: the H200 first, the H100 with the same benches") {
     const auto all = shipped();
     REQUIRE(all->problem.empty());
