@@ -98,8 +98,8 @@ struct Exercise {
     // the names that its view gives them (ui::covered()). All else of the lab stays in sight.
     std::vector<std::string> covers = {};
     bool conditions_answer = false;  // the conditions name the answer too: they come after the prediction
-    // "field=value" on top of the lab's defaults. A name alone, "deal", or the beginning of several, "diagnosis_*": what the
-    // learner has there stays when the exercise begins.
+    // "field=value" on top of the lab's defaults. A name alone, "seed", or the beginning of several, "diagnosis_*": what the
+    // learner has there stays when the exercise begins. "*": all of it.
     std::vector<std::string> start = {};
     std::vector<Answer> answers = {};
     std::vector<std::string> columns = {};  // heads over Condition::values: "E4M3", "E5M2"; may be empty

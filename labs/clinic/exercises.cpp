@@ -43,7 +43,8 @@ Condition condition_of(const Trail& trail, Disease disease, const char* words) {
 Verdict first_aid(const Trail& trail, const Prediction*) {
     constexpr double kX = 1;  // of the choices: the operands of a product
     return measured(
-        {.conditions = {condition_of(trail, Disease::nan_overflow, "the run that ends in step 1 or 2 is cured"),
+        {.conditions = {condition_of(trail, Disease::nan_overflow,
+                                     "the run that ends in step 1 or 2 is cured"),
                         condition_of(trail, Disease::zero_scale, "the run that ends in step 0 is cured")}},
         kX);
 }

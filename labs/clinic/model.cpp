@@ -18,9 +18,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Values>
 double at(const Values& values, int step) {
-    if (values.empty()) return kNan;
-    const auto last = static_cast<int>(values.size()) - 1;
-    return static_cast<double>(values[static_cast<std::size_t>(std::clamp(step, 0, last))]);
+    const auto index = static_cast<std::size_t>(step);
+    return index < values.size() ? static_cast<double>(values[index]) : kNan;
 }
 
 // Several runs as one computation: the share that is done of all.
@@ -229,7 +228,7 @@ std::vector<Figure> Clinic::figures() const {
         loss_figure(*opened, rerun, params.look), scale_figure(*opened, shown, params.look),
         underflow_figure(*opened, shown, params.look), histogram_figure(*opened, shown, params.look)};
     if (!opened->reference) return out;
-    return of_seed(params.trained_seed(), std::move(out), {"loss", "histogram"});
+    return of_seed(static_cast<int>(opened->patient->spec.seed), std::move(out), {"loss", "histogram"});
 }
 
 int steps_of(const Run& run) { return static_cast<int>(run.arm().step.size()); }
@@ -240,20 +239,21 @@ double value_at(std::span<const float> values, int step) { return at(values, ste
 void Clinic::add_instruments(std::vector<MetricRow>& out) const {
     constexpr std::array<const char*, 9> kTensors = {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"};
     const bool open = is_open();
+    const int look = open ? std::min(params.look, steps_of(*opened->patient) - 1) : 0;
     for (std::size_t t = 0; t < kTensors.size(); ++t) {
         const live::TensorTrack* track = open ? &opened->patient->arm().tensors.at(t) : nullptr;
         const auto of = [&](const live::Growing live::TensorTrack::*series) {
-            return track ? value_at((track->*series).values(), params.look) : kNan;
+            return track ? value_at((track->*series).values(), look) : kNan;
         };
         out.push_back(known(fmt::format("amax_{}", kTensors[t]), of(&live::TensorTrack::amax)));
         out.push_back(known(fmt::format("scale_{}", kTensors[t]), of(&live::TensorTrack::scale)));
         out.push_back(
             known(fmt::format("underflow_pct_{}", kTensors[t]), of(&live::TensorTrack::underflow_pct), "%"));
         out.push_back(known(fmt::format("sqnr_db_{}", kTensors[t]),
-                            open ? value_at(opened->patient->sqnr_db.at(t), params.look) : kNan, "dB"));
+                            open ? value_at(opened->patient->sqnr_db.at(t), look) : kNan, "dB"));
     }
     constexpr std::size_t kLayers = 3;
-    const int instrument = params.look / kInstrumentSteps;
+    const int instrument = look / kInstrumentSteps;
     for (std::size_t l = 0; l < kLayers; ++l) {
         const auto of = [&](const std::vector<std::vector<float>>& series) {
             return open ? value_at(series.at(l), instrument) : kNan;

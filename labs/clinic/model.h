@@ -143,7 +143,7 @@ Figure scale_figure(const Opened& opened, TensorId tensor, int look);
 Figure underflow_figure(const Opened& opened, TensorId tensor, int look);
 Figure histogram_figure(const Opened& opened, TensorId tensor, int look);
 
-// The steps that a run has; the value of a series at a step, or the last one that there is, NaN where there is none.
+// The steps that a run has; the value of a series at a step, from 0, NaN where there is none.
 int steps_of(const Run& run);
 double value_at(std::span<const double> values, int step);
 double value_at(std::span<const float> values, int step);

@@ -116,7 +116,7 @@ std::string loss_title(const Opened& opened) {
     if (!opened.patient || !opened.reference) return {};
     const Run &patient = *opened.patient, &twin = *opened.twin;
     if (const auto& stopped = patient.arm().stopped)
-        return fmt::format("The run ends in step {}: its loss is not a number", stopped->step);
+        return fmt::format("The run ends in step {} of {}", stopped->step, group_thousands(kSteps));
     const Plateau plateau = plateau_of(patient, twin);
     if (plateau.steps >= kLongPlateau)
         return fmt::format("The patient’s loss is above {} times its twin’s from step {} to {}", kPlateau,
@@ -139,7 +139,7 @@ Figure loss_figure(const Opened& opened, const Cure& cure, int look) {
                         {.color = {style.color.role, Tone::line, kRaw}, .width = 1, .in_legend = false});
         Style mean = style;
         mean.in_legend = false;
-        mean.end_label = fmt::format("{} {}", name, run.ended() ? "NaN" : loss_text(run.tail()));
+        mean.end_label = fmt::format("{} {}", name, run.ended() ? "ended" : loss_text(run.tail()));
         figure.line(name, arm.step.data(), arm.mean.data(), mean);
     };
     line("patient", *opened.patient, {.color = {Role::e4m3}, .width = 3}, true);

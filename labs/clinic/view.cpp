@@ -58,10 +58,15 @@ void ClinicView::stage(Context& c, Rect area) {
 
 // ---- Cases
 float ClinicView::draw_chips(Context& c, Rect area) {
-    const float gap = c.px(8), width = (area.width() - 7 * gap) / 8;
+    constexpr float kNamed = 1.35F;  // times the width of a sealed one
+    const float gap = c.px(8);
+    const auto share = [&](std::size_t i) { return lab_->name_of(i).empty() ? 1 : kNamed; };
+    float shares = 0, x = area.x0;
+    for (std::size_t i = 0; i < kLetters.size(); ++i) shares += share(i);
     for (std::size_t i = 0; i < kLetters.size(); ++i) {
-        const float x = area.x0 + static_cast<float>(i) * (width + gap);
+        const float width = (area.width() - 7 * gap) * share(i) / shares;
         draw_chip(c, i, {std::round(x), area.y0, std::round(x + width), area.y0 + c.px(kChip)});
+        x += width + gap;
     }
     return area.y0 + c.px(kChip + 14);
 }
@@ -83,9 +88,9 @@ void ClinicView::draw_chip(Context& c, std::size_t place, Rect chip) {
     ui::text_mid(c, {x, y}, letter_of(place), {name.empty() && !now ? Role::muted : Role::text}, kMonoBold13);
     x += c.px(13);
     const std::string words(name.empty() ? "sealed" : name);
-    const Font font = now && !name.empty() ? kBold13 : kSans13;
-    if (x + ui::text_width(c, words, font) < chip.x1 - c.px(3))
-        ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
+    const auto fits = [&](Font font) { return x + ui::text_width(c, words, font) < chip.x1 - c.px(3); };
+    const Font font = now && !name.empty() && fits(kBold13) ? kBold13 : kSans13;
+    if (fits(font)) ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
 }
 
 // ---- Curves
@@ -106,7 +111,7 @@ void ClinicView::draw_ends(Context& c, const ui::PlotResult& plot, Rect area) {
         if (!run) return;
         const double last = run->arm().mean.last();
         const float y = std::isfinite(last) ? plot.to_px(0, last).y : plot.area.y0;
-        ends.push_back({y, run->ended() ? "NaN" : live::loss_text(run->tail()), name, ink});
+        ends.push_back({y, run->ended() ? "ended" : live::loss_text(run->tail()), name, ink});
     };
     add(lab_->opened->patient, "patient", {Role::e4m3, Tone::ink});
     add(lab_->opened->twin, "twin", {Role::bf16, Tone::ink});

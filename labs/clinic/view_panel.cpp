@@ -106,7 +106,7 @@ void ClinicView::draw_treatment(Context& c, const Field& field) {
 
 void ClinicView::draw_outcome(Context& c, const Outcome& outcome) {
     ui::headline(c, "clinic.result",
-                 {outcome.finite ? live::signed_percent(outcome.gap_pct) : "NaN",
+                 {outcome.finite ? live::signed_percent(outcome.gap_pct) : "ended",
                   result_words(*lab_->cure->treated, *lab_->opened), outcome.gap_pct});
     const std::string limit = fmt::format("Within {:g} % of healthy", kCuredPct),
                       lost = fmt::format("Underflow at most {:g} %", kCuredUnderflowPct);

@@ -88,7 +88,7 @@ TEST_CASE("L16: the verdict on a rerun that ends says where, and claims no end t
     screen.set("case=B");
     screen.set("treatment_b=history-1024");
     screen.click("clinic.rerun");
-    CHECK(screen.words("clinic.result") == "NaN");
+    CHECK(screen.words("clinic.result") == "ended");
     CHECK(says(screen, "The rerun ends in step 1, before it was step 1."));
     CHECK(says(screen, "Underflow at most 1 %: it ended before"));
     CHECK(says(screen, "Within 8 % of healthy: it ended before"));

@@ -126,7 +126,8 @@ TEST_CASE("a start may keep a field, or all whose names begin alike, as the lear
     const std::string start = R"("start": ["margin=1", "name=a=b"])";
     text.replace(text.find(start), start.size(), R"("start": ["margin", "na*"])");
     CHECK(read(text)[0].start == std::vector<std::string>{"margin", "na*"});
-    CHECK((keeps("margin", "margin") && keeps("na*", "name") && keeps("name*", "name")));
+    CHECK(
+        (keeps("margin", "margin") && keeps("na*", "name") && keeps("name*", "name") && keeps("*", "name")));
     CHECK_FALSE((keeps("margin", "margins") || keeps("margin=1", "margin") || keeps("na*", "margin")));
 }
 
