@@ -12,6 +12,10 @@ bool Verdict::passed() const {
            std::all_of(conditions.begin(), conditions.end(), [](const Condition& c) { return c.met; });
 }
 
+bool keeps(std::string_view entry, std::string_view field) {
+    return entry.ends_with('*') ? field.starts_with(entry.substr(0, entry.size() - 1)) : field == entry;
+}
+
 Verdict judge_exercise(const Exercise& exercise, const Trail& trail, const Prediction* prediction) {
     Verdict verdict = exercise.judge(trail, prediction);
     if (trail.steps.empty())

@@ -78,6 +78,9 @@ struct NamedJudge {
     Judge judge;
 };
 
+// Whether an entry of Exercise::start keeps the field as it is.
+bool keeps(std::string_view entry, std::string_view field);
+
 struct NearMiss {
     std::string why;  // what the learner got wrong
     std::vector<Event> events;
@@ -95,7 +98,9 @@ struct Exercise {
     // the names that its view gives them (ui::covered()). All else of the lab stays in sight.
     std::vector<std::string> covers = {};
     bool conditions_answer = false;  // the conditions name the answer too: they come after the prediction
-    std::vector<std::string> start = {};  // "field=value" on top of the lab's defaults
+    // "field=value" on top of the lab's defaults. A name alone, "seed", or the beginning of several, "diagnosis_*": what the
+    // learner has there stays when the exercise begins. "*": all of it.
+    std::vector<std::string> start = {};
     std::vector<Answer> answers = {};
     std::vector<std::string> columns = {};  // heads over Condition::values: "E4M3", "E5M2"; may be empty
     std::array<std::string, 3> hints = {};  // nudge, which control, worked value
@@ -135,7 +140,7 @@ std::vector<Condition> conditions_of(const Exercise& exercise);
 //       "predict": "With which reducer does the length of the history have no effect?",
 //       "covers": ["timeline"],                      left out: nothing is covered
 //       "conditions_answer": true,                   left out: false
-//       "start": ["scenario=spike", "history=16"],
+//       "start": ["scenario=spike", "history=16", "seed"],
 //       "answers": [{"name": "slow", "label": "smallest margin at ×1.5", "unit": "", "choices": ["1", "2"]}],
 //       "columns": ["E4M3", "E5M2"],
 //       "hints": ["nudge", "which control", "worked value"],

@@ -70,6 +70,7 @@ class ExerciseReader {
     }
     std::vector<std::string> assignments(const OrderedJson& json, const std::string& at,
                                          const char* name) const;
+    std::vector<std::string> start(const OrderedJson& json, const std::string& at) const;
     static void check_answer(const Event& event, std::span<const Answer> answers);  // throws without a place
     std::vector<Event> events(const OrderedJson& json, const std::string& at,
                               std::span<const Answer> answers) const;
@@ -182,6 +183,16 @@ std::vector<std::string> ExerciseReader::assignments(const OrderedJson& json, co
     return out;
 }
 
+std::vector<std::string> ExerciseReader::start(const OrderedJson& json, const std::string& at) const {
+    std::vector<std::string> out = strings_or(json, at, "start");
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto kept = [&](const Field& field) { return keeps(out[i], field.info.name); };
+        if (std::ranges::none_of(fields_, kept))
+            check_field(std::string_view(out[i]).substr(0, out[i].find('=')), at + "/start", i);
+    }
+    return out;
+}
+
 void ExerciseReader::check_answer(const Event& event, std::span<const Answer> answers) {
     const auto named = std::ranges::find(answers, event.name, &Answer::name);
     if (named == answers.end())
@@ -226,7 +237,7 @@ Exercise ExerciseReader::exercise(const OrderedJson& json, const std::string& at
                  .question = filled(json, at, "question"),
                  .covers = strings_or(json, at, "covers"),
                  .conditions_answer = truth_or_false(json, at, "conditions_answer"),
-                 .start = assignments(json, at, "start"),
+                 .start = start(json, at),
                  .columns = strings_or(json, at, "columns"),
                  .judge = judge(read_.string(json, at, "judge"), at),
                  .explanation = filled(json, at, "explanation"),

@@ -20,11 +20,18 @@ bool is_case(const State& s, Disease disease) {
     const std::size_t place = place_of(s);
     return place < kLetters.size() && disease_of(s, place) == disease;
 }
-std::string field_of(const char* name, std::size_t place) {
-    return fmt::format("{}_{}", name, static_cast<char>('a' + place));
+std::string name_at(const char* name, std::size_t place) {
+    return fmt::format("{}_{}", name, small_letter(place));
+}
+bool cured_at(const State& s, std::size_t place) {  // and not revealed
+    return s.number(name_at("cured", place)) == 1 && s.text(name_at("revealed", place)) != "on";
 }
 bool cured(const Trail& trail, Disease disease) {
-    return trail.visited([&](const State& s) { return is_case(s, disease) && s.number("cured") == 1; });
+    return trail.visited([&](const State& s) {
+        for (std::size_t place = 0; place < kLetters.size(); ++place)
+            if (disease_of(s, place) == disease) return cured_at(s, place);
+        return false;
+    });
 }
 std::string yes_no(bool met) { return met ? "cured" : "–"; }
 Condition condition_of(const Trail& trail, Disease disease, const char* words) {
@@ -36,7 +43,8 @@ Condition condition_of(const Trail& trail, Disease disease, const char* words) {
 Verdict first_aid(const Trail& trail, const Prediction*) {
     constexpr double kX = 1;  // of the choices: the operands of a product
     return measured(
-        {.conditions = {condition_of(trail, Disease::nan_overflow, "the run that ends in step 1 is cured"),
+        {.conditions = {condition_of(trail, Disease::nan_overflow,
+                                     "the run that ends in step 1 or 2 is cured"),
                         condition_of(trail, Disease::zero_scale, "the run that ends in step 0 is cured")}},
         kX);
 }
@@ -101,8 +109,8 @@ Round round_of(const Trail& trail) {
     Round out;
     const int deal = static_cast<int>(trail.now().number("deal"));
     for (std::size_t place = 0; place < kLetters.size(); ++place) {
-        const std::string diagnosis = field_of("diagnosis", place), revealed = field_of("revealed", place);
-        std::string first;
+        const std::string said = name_at("first", place), revealed = name_at("revealed", place);
+        std::string first;  // of all that the trail has: undo takes the field back, and not this
         bool is_cured = false, was_revealed = false;
         for (const Step& step : trail.steps) {
             const State& s = step.after;
@@ -110,9 +118,9 @@ Round round_of(const Trail& trail) {
                 first.clear(), is_cured = was_revealed = false;
                 continue;
             }
-            if (first.empty() && s.text(diagnosis) != "none") first = s.text(diagnosis);
+            if (first.empty() && s.text(said) != "none") first = s.text(said);
             was_revealed = was_revealed || s.text(revealed) == "on";
-            is_cured = is_cured || (!was_revealed && place_of(s) == place && s.number("cured") == 1);
+            is_cured = is_cured || (!was_revealed && cured_at(s, place));
         }
         out.cured += is_cured;
         out.first_right += first == info_of(dealt(deal).at(place)).diagnosis;

@@ -18,9 +18,8 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 template <class Values>
 double at(const Values& values, int step) {
-    if (values.empty()) return kNan;
-    const auto last = static_cast<int>(values.size()) - 1;
-    return static_cast<double>(values[static_cast<std::size_t>(std::clamp(step, 0, last))]);
+    const auto index = static_cast<std::size_t>(step);
+    return index < values.size() ? static_cast<double>(values[index]) : kNan;
 }
 
 // Several runs as one computation: the share that is done of all.
@@ -86,8 +85,8 @@ Outcome outcome_of(Disease disease, const Chart& chart, const Cure& cure) {
             .worst_underflow_pct = worst_underflow(*cure.treated).mean_pct};
 }
 
-Solved solved_of(const std::vector<Treated>& treated, const table::Told<Solved>& told) {
-    Solved out{};
+Cured cured_of(const std::vector<Treated>& treated, const table::Told<Cured>& told) {
+    Cured out{};
     std::size_t done = 0;
     for (const Treated& one : treated) {
         const table::Told<Cure> of_one{.share =
@@ -107,17 +106,46 @@ Clinic::Clinic()
           "", [this] { return params.patient(params.place()); }, opened_of),
       cure(
           "", [this] { return cure_spec(params.place()); }, cure_of),
-      solved(
+      cured(
           "",
           [this] {
               std::vector<Treated> out;
               for (std::size_t place = 0; place < kLetters.size(); ++place)
-                  if (auto spec = cure_spec(place); spec && !params.charts.at(place).revealed)
+                  if (auto spec = cure_spec(place))
                       out.push_back(
                           {place, params.disease(place), params.charts.at(place), std::move(*spec)});
               return out.empty() ? std::nullopt : std::optional(std::move(out));
           },
-          solved_of) {}
+          cured_of) {}
+
+namespace {
+
+// What is new of a chart that comes with a new deal.
+Chart new_words(const Chart& now, const Chart& before) {
+    Chart out;
+    const auto take = [&](auto Chart::*what) {
+        if (now.*what != before.*what) out.*what = now.*what;
+    };
+    take(&Chart::diagnosis), take(&Chart::treatment), take(&Chart::second);
+    take(&Chart::first), take(&Chart::rerun), take(&Chart::revealed);
+    return out;
+}
+
+}  // namespace
+
+// A state that undo or a scene brings back names its own deal and seed, or says nothing of them: it is kept whole.
+void Clinic::settle() {
+    auto& charts = params.charts;
+    if (!params.said_in.empty() && params.said_in != params.dealt()) {
+        for (std::size_t place = 0; place < kLetters.size(); ++place)
+            charts.at(place) = new_words(charts.at(place), settled_.charts.at(place));
+        ++sealed_again_;
+    }
+    for (Chart& chart : charts)
+        if (chart.first == "none") chart.first = chart.diagnosis;
+    params.said_in = charts == Params{}.charts ? "" : params.dealt();
+    settled_ = params;
+}
 
 std::optional<CureSpec> Clinic::cure_spec(std::size_t place) const {
     const Chart& chart = params.charts.at(place);
@@ -150,10 +178,24 @@ bool Clinic::changed_nothing() const {
                               [](double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); });
 }
 
-int Clinic::solved_cases() const { return static_cast<int>(std::ranges::count(*solved, true)); }
+int Clinic::solved_cases() const {
+    int out = 0;
+    for (std::size_t place = 0; place < kLetters.size(); ++place) out += solved(place);
+    return out;
+}
+
+bool Clinic::first_right(std::size_t place) const {
+    return params.charts.at(place).first == info_of(params.disease(place)).diagnosis;
+}
+
+int Clinic::solved_at_once() const {
+    int out = 0;
+    for (std::size_t place = 0; place < kLetters.size(); ++place) out += solved(place) && first_right(place);
+    return out;
+}
 
 std::string_view Clinic::name_of(std::size_t place) const {
-    if (!params.charts.at(place).revealed && !solved->at(place)) return {};
+    if (!params.charts.at(place).revealed && !cured->at(place)) return {};
     return info_of(params.disease(place)).name;
 }
 
@@ -186,7 +228,7 @@ std::vector<Figure> Clinic::figures() const {
         loss_figure(*opened, rerun, params.look), scale_figure(*opened, shown, params.look),
         underflow_figure(*opened, shown, params.look), histogram_figure(*opened, shown, params.look)};
     if (!opened->reference) return out;
-    return of_seed(params.seed, std::move(out), {"loss", "histogram"});
+    return of_seed(static_cast<int>(opened->patient->spec.seed), std::move(out), {"loss", "histogram"});
 }
 
 int steps_of(const Run& run) { return static_cast<int>(run.arm().step.size()); }
@@ -197,20 +239,21 @@ double value_at(std::span<const float> values, int step) { return at(values, ste
 void Clinic::add_instruments(std::vector<MetricRow>& out) const {
     constexpr std::array<const char*, 9> kTensors = {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"};
     const bool open = is_open();
+    const int look = open ? std::min(params.look, steps_of(*opened->patient) - 1) : 0;
     for (std::size_t t = 0; t < kTensors.size(); ++t) {
         const live::TensorTrack* track = open ? &opened->patient->arm().tensors.at(t) : nullptr;
         const auto of = [&](const live::Growing live::TensorTrack::*series) {
-            return track ? value_at((track->*series).values(), params.look) : kNan;
+            return track ? value_at((track->*series).values(), look) : kNan;
         };
         out.push_back(known(fmt::format("amax_{}", kTensors[t]), of(&live::TensorTrack::amax)));
         out.push_back(known(fmt::format("scale_{}", kTensors[t]), of(&live::TensorTrack::scale)));
         out.push_back(
             known(fmt::format("underflow_pct_{}", kTensors[t]), of(&live::TensorTrack::underflow_pct), "%"));
         out.push_back(known(fmt::format("sqnr_db_{}", kTensors[t]),
-                            open ? value_at(opened->patient->sqnr_db.at(t), params.look) : kNan, "dB"));
+                            open ? value_at(opened->patient->sqnr_db.at(t), look) : kNan, "dB"));
     }
     constexpr std::size_t kLayers = 3;
-    const int instrument = params.look / kInstrumentSteps;
+    const int instrument = look / kInstrumentSteps;
     for (std::size_t l = 0; l < kLayers; ++l) {
         const auto of = [&](const std::vector<std::vector<float>>& series) {
             return open ? value_at(series.at(l), instrument) : kNan;
@@ -251,7 +294,10 @@ std::vector<MetricRow> Clinic::metrics() const {
     out.push_back(known("rerun_twin_ratio", now ? cure->twin->tail() / cure->reference->tail() : kNan, "×"));
     out.push_back(known("diagnosis_right", now ? static_cast<double>(now->diagnosis_right) : kNan));
     out.push_back(known("cured", now ? static_cast<double>(now->cured()) : kNan));
+    for (std::size_t place = 0; place < kLetters.size(); ++place)
+        out.push_back(known(fmt::format("cured_{}", small_letter(place)), cured->at(place) ? 1.0 : 0.0));
     out.push_back(known("solved", solved_cases()));
+    out.push_back(known("solved_at_once", solved_at_once()));
     return out;
 }
 

@@ -15,10 +15,11 @@
 
 namespace fp8lab::clinic {
 
-// What the learner has said and done about one case.
+// What the learner has said and done about one case of a deal and a seed.
 struct Chart {
     std::string diagnosis = "none", treatment = "none", second = "none";
-    std::string rerun = {};  // changes() of the last rerun; empty: none
+    std::string first = "none";  // the first diagnosis, which later ones do not change
+    std::string rerun = {};      // changes() of the last rerun; empty: none
     bool revealed = false;
 
     std::string changes() const { return second == "none" ? treatment : treatment + "+" + second; }
@@ -28,17 +29,22 @@ struct Chart {
 
 struct Params {
     std::string letter = "A";
-    int seed = 1, deal = kFirstDeal;
-    int look = kSteps / 2;  // the step under the cursor
+    int seed = 1, deal = kFirstDeal;  // as the fields have them
+    int look = kSteps / 2;            // the step under the cursor
     std::string tensor = "x1";
     std::array<Chart, kLetters.size()> charts = {};
+    std::string said_in = {};  // dealt() when the charts were written; empty: they are new, or there are none
 
+    std::string dealt() const { return std::to_string(deal) + "/" + std::to_string(seed); }
     std::size_t place() const { return kLetters.find(letter.front()); }
     Chart& chart() { return charts.at(place()); }
     const Chart& chart() const { return charts.at(place()); }
-    Disease disease(std::size_t place) const { return dealt(deal).at(place); }
+    Disease disease(std::size_t place) const { return clinic::dealt(deal).at(place); }
+    // Of the trainings. Each deal begins at another of the measured seeds: the same curves in every deal would give away
+    // which case of the one is which of the other.
+    int trained_seed() const { return 1 + (seed - 1 + deal) % kMostSeed; }
     RunSpec patient(std::size_t place) const {
-        return patient_of(disease(place), static_cast<std::uint64_t>(seed));
+        return patient_of(disease(place), static_cast<std::uint64_t>(trained_seed()));
     }
 };
 
@@ -81,8 +87,8 @@ struct Treated {
     CureSpec spec;
     bool operator==(const Treated&) const = default;
 };
-using Solved = std::array<bool, kLetters.size()>;
-Solved solved_of(const std::vector<Treated>& treated, const table::Told<Solved>& told);
+using Cured = std::array<bool, kLetters.size()>;
+Cured cured_of(const std::vector<Treated>& treated, const table::Told<Cured>& told);
 
 struct Clinic {
     static const LabInfo kInfo;
@@ -91,8 +97,9 @@ struct Clinic {
     static std::vector<table::Row> rows(Params& params);  // model_fields.cpp
     static std::span<const table::Experiment<Clinic>> experiments();
     static std::span<const NamedJudge> judges();
-    std::vector<table::Part*> parts() { return {&opened, &cure, &solved}; }
+    std::vector<table::Part*> parts() { return {&opened, &cure, &cured}; }
     Figure thumbnail() const;
+    void settle();  // of a new deal or seed only what comes with it is said and done; keeps first diagnoses
     bool perform(std::string_view action);  // "rerun"; "next": the next case; "reveal": names the disease
     bool stale() const { return opened.is_old() || cure.is_old(); }
 
@@ -102,7 +109,13 @@ struct Clinic {
     }
     std::optional<Outcome> outcome() const;
     bool changed_nothing() const;  // the rerun has the losses of the patient
+    bool solved(std::size_t place) const { return cured->at(place) && !params.charts.at(place).revealed; }
     int solved_cases() const;
+    bool first_right(std::size_t place) const;  // the first diagnosis was
+    int solved_at_once() const;                 // with the first diagnosis
+    int sealed_again() const {
+        return sealed_again_;
+    }  // how often a new deal or seed took what was said and done
     // The recipe behind the case and the command that repeats it, once it is revealed or solved; else empty.
     std::string unsealed() const;
     // The name on the chip of a case: empty while it is sealed.
@@ -111,9 +124,11 @@ struct Clinic {
     Params params;
     table::Long<RunSpec, Opened> opened;
     table::Long<CureSpec, Cure> cure;
-    table::Long<std::vector<Treated>, Solved> solved;
+    table::Long<std::vector<Treated>, Cured> cured;  // also of those that were revealed
 
   private:
+    Params settled_ = {};  // what settle() left
+    int sealed_again_ = 0;
     std::optional<CureSpec> cure_spec(std::size_t place) const;
     std::vector<Figure> figures() const;
     std::vector<table::MetricRow> metrics() const;
@@ -128,7 +143,7 @@ Figure scale_figure(const Opened& opened, TensorId tensor, int look);
 Figure underflow_figure(const Opened& opened, TensorId tensor, int look);
 Figure histogram_figure(const Opened& opened, TensorId tensor, int look);
 
-// The steps that a run has; the value of a series at a step, or the last one that there is, NaN where there is none.
+// The steps that a run has; the value of a series at a step, from 0, NaN where there is none.
 int steps_of(const Run& run);
 double value_at(std::span<const double> values, int step);
 double value_at(std::span<const float> values, int step);

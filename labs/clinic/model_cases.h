@@ -17,6 +17,7 @@ namespace fp8lab::clinic {
 inline constexpr int kSteps = 2000;
 inline constexpr double kDefaultRate = 2e-3;
 inline constexpr std::string_view kLetters = "ABCDEFGH";
+constexpr char small_letter(std::size_t place) { return static_cast<char>(kLetters[place] - 'A' + 'a'); }
 
 // A training of the clinic: teacher 32-64-64-1, batch 256, AdamW with a cosine schedule, 2,000 steps, one arm.
 struct RunSpec {

@@ -24,8 +24,7 @@ std::vector<Choice> treatment_choices() {
 std::vector<Row> chart_rows(Params& p, std::size_t place) {
     Chart& chart = p.charts.at(place);
     const bool now = place == p.place();
-    const char letter = static_cast<char>(kLetters[place] - 'A' + 'a');
-    const auto name = [&](const char* field) { return fmt::format("{}_{}", field, letter); };
+    const auto name = [&](const char* field) { return fmt::format("{}_{}", field, small_letter(place)); };
     const std::string te(find_treatment(chart.treatment, "treatment").name);
     return {
         {.field = choice({.name = name("diagnosis"),
@@ -48,6 +47,12 @@ std::vector<Row> chart_rows(Params& p, std::size_t place) {
                      .more = true},
                     &chart.second, treatment_choices()),
          .shown = now},
+        {.field = choice({.name = name("first"),
+                          .label = "First diagnosis",
+                          .help = "It stays when another one is chosen; a new deal or seed takes it back.",
+                          .hidden = true},
+                         &chart.first, diagnosis_choices()),
+         .shown = false},
         {.field = text({.name = name("rerun"),
                         .label = "Last rerun",
                         .help = "The changes of the last rerun; it is shown while they are chosen.",
@@ -90,16 +95,26 @@ std::vector<Row> Clinic::rows(Params& p) {
          .shown = false}};
     for (std::size_t place = 0; place < kLetters.size(); ++place)
         for (Row& row : chart_rows(p, place)) out.push_back(std::move(row));
-    out.push_back(
-        {integer({.name = "seed", .label = "Seed", .help = "The same diseases, other draws.", .more = true},
-                 &p.seed, 1, kMostSeed)});
-    out.push_back({integer(
-        {.name = "deal",
-         .label = "Deal",
-         .help = "Which disease is behind which letter, so that a class cannot share answers. Scenes use "
-                 "deal 0, the order of the diagnoses.",
-         .more = true},
-        &p.deal, 0, kMostDeal)});
+    out.push_back({integer({.name = "seed",
+                            .label = "Draw",
+                            .help = "The same eight diseases with other data and weights; all cases begin "
+                                    "sealed. The title names the seed that is trained.",
+                            .more = true},
+                           &p.seed, 1, kMostSeed)});
+    out.push_back({integer({.name = "deal",
+                            .label = "Deal",
+                            .help = "Which disease is behind which letter, so that a class cannot share "
+                                    "answers; all cases begin sealed. Scenes use deal 0, the order of the "
+                                    "diagnoses.",
+                            .more = true},
+                           &p.deal, 0, kMostDeal)});
+    out.push_back({.field = text({.name = "said_in",
+                                  .label = "Said in",
+                                  .help = "The deal and the draw in which the diagnoses and treatments were "
+                                          "chosen; in another they are gone.",
+                                  .hidden = true},
+                                 &p.said_in),
+                   .shown = false});
     return out;
 }
 

@@ -98,22 +98,32 @@ void add_underflow_words(Figure& figure, const TensorTrack& track) {
     figure.add("", mark, {.color = {Role::text}});
 }
 
+// What the cast did to the tensor; empty: little.
+std::string cast_words(const TensorView& view) {
+    constexpr double kAll = 99.95, kSome = 1;
+    const auto lost = static_cast<double>(view.after.zeros - view.before.zeros);
+    const double pct = view.before.n > 0 ? 100 * lost / static_cast<double>(view.before.n) : 0;
+    return view.before.nonfinite > 0  ? ": not finite"
+           : view.after.nonfinite > 0 ? ": cast not finite"
+           : pct >= kAll              ? ": all becomes 0"
+           : pct >= kSome             ? ": " + format_number(pct, 3, true) + " % becomes 0"
+                                      : "";
+}
+
 }  // namespace
 
 std::string loss_title(const Opened& opened) {
     if (!opened.patient || !opened.reference) return {};
-    const Run &patient = *opened.patient, &twin = *opened.twin, &reference = *opened.reference;
+    const Run &patient = *opened.patient, &twin = *opened.twin;
     if (const auto& stopped = patient.arm().stopped)
-        return fmt::format("The run ends in step {}: the first non-finite tensor is {}", stopped->step,
-                           stopped->tensor);
-    if (twin.tail() > kSickTwin * reference.tail())
-        return fmt::format("Patient and twin are equally bad: {}, healthy is {}", loss_text(patient.tail()),
-                           loss_text(reference.tail()));
+        return fmt::format("The run ends in step {} of {}", stopped->step, group_thousands(kSteps));
     const Plateau plateau = plateau_of(patient, twin);
     if (plateau.steps >= kLongPlateau)
-        return fmt::format("From step {} the patient’s loss is above {} times its twin’s, for {} steps",
-                           group_thousands(plateau.from), kPlateau, group_thousands(plateau.steps));
-    return fmt::format("The patient ends {} % above its twin", live::percent_text(gap_pct(patient, twin)));
+        return fmt::format("The patient’s loss is above {} times its twin’s from step {} to {}", kPlateau,
+                           group_thousands(plateau.from), group_thousands(plateau.from + plateau.steps - 1));
+    const double gap = gap_pct(patient, twin);
+    return fmt::format("The patient ends {} % {} its twin", live::percent_text(std::abs(gap)),
+                       gap < 0 ? "below" : "above");
 }
 
 Figure loss_figure(const Opened& opened, const Cure& cure, int look) {
@@ -129,7 +139,7 @@ Figure loss_figure(const Opened& opened, const Cure& cure, int look) {
                         {.color = {style.color.role, Tone::line, kRaw}, .width = 1, .in_legend = false});
         Style mean = style;
         mean.in_legend = false;
-        mean.end_label = fmt::format("{} {}", name, run.ended() ? "NaN" : loss_text(run.tail()));
+        mean.end_label = fmt::format("{} {}", name, run.ended() ? "ended" : loss_text(run.tail()));
         figure.line(name, arm.step.data(), arm.mean.data(), mean);
     };
     line("patient", *opened.patient, {.color = {Role::e4m3}, .width = 3}, true);
@@ -195,14 +205,7 @@ Figure histogram_figure(const Opened& opened, TensorId tensor, int look) {
         figure.title = spec.name + " was not reached";
         return figure;
     }
-    const auto lost = static_cast<double>(view->after.zeros - view->before.zeros);
-    const double pct = view->before.n > 0 ? 100 * lost / static_cast<double>(view->before.n) : 0;
-    constexpr double kAll = 99.95, kSome = 1;
-    figure.title = view->before.nonfinite > 0 ? spec.name + " is not finite"
-                   : pct >= kAll              ? spec.name + ": all of it becomes 0"
-                   : pct >= kSome ? fmt::format("{}: {} % becomes 0", spec.name, format_number(pct, 3, true))
-                                  : spec.name + " before and after the cast";
-    figure.x.label += " in step " + group_thousands(view->step);
+    figure.title = fmt::format("{}, step {}{}", spec.name, group_thousands(view->step), cast_words(*view));
     live::add_view(figure, *view, role_of(spec.tensor), false);
     return figure;
 }

@@ -51,6 +51,23 @@ void append(Run& run, const StepRecord& record) {
     }
 }
 
+// The views of a run that ended before each tensor had its turn: it is so short that it is trained again for each.
+std::vector<TensorView> all_views(const TrainSpec& training, std::size_t tensors) {
+    std::vector<TensorView> out;
+    for (std::size_t t = 0; t < tensors; ++t) {
+        const std::unique_ptr<Trainer> trainer = make_cpu_trainer(training);
+        trainer->set(Watch{TensorId{static_cast<std::uint16_t>(t)}});
+        while (!trainer->all_stopped()) {
+            trainer->step();
+            const auto& watched = trainer->snapshot().arms.front().watched;
+            if (watched && (out.empty() || out.back().id != watched->id || out.back().step != watched->step))
+                out.push_back(*watched);
+        }
+    }
+    std::ranges::stable_sort(out, {}, &TensorView::step);
+    return out;
+}
+
 RunPtr trained(const RunSpec& spec, const std::function<void(int step)>& told) {
     const TrainSpec training = spec.train_spec();
     const std::unique_ptr<Trainer> trainer = make_cpu_trainer(training);
@@ -73,6 +90,8 @@ RunPtr trained(const RunSpec& spec, const std::function<void(int step)>& told) {
         if (arm.watched) run->views.push_back(*arm.watched);
         if (told) told(step + 1);
     }
+    if (casts && trainer->all_stopped() && run->arm().step.size() < tensors)
+        run->views = all_views(training, tensors);
     return run;
 }
 

@@ -27,7 +27,7 @@ struct Run {
     std::size_t layers() const { return moved_pct.size(); }
     bool ended() const { return arm().stopped.has_value(); }
     double tail() const { return arm().tail_loss(); }
-    // The newest view of the tensor that is of `step` or of one before it; null: none.
+    // The newest view of the tensor that is of `step` or of one before it, else its first one; null: it was never cast.
     const TensorView* view(TensorId tensor, int step) const;
 };
 using RunPtr = std::shared_ptr<const Run>;

@@ -58,10 +58,15 @@ void ClinicView::stage(Context& c, Rect area) {
 
 // ---- Cases
 float ClinicView::draw_chips(Context& c, Rect area) {
-    const float gap = c.px(8), width = (area.width() - 7 * gap) / 8;
+    constexpr float kNamed = 1.35F;  // times the width of a sealed one
+    const float gap = c.px(8);
+    const auto share = [&](std::size_t i) { return lab_->name_of(i).empty() ? 1 : kNamed; };
+    float shares = 0, x = area.x0;
+    for (std::size_t i = 0; i < kLetters.size(); ++i) shares += share(i);
     for (std::size_t i = 0; i < kLetters.size(); ++i) {
-        const float x = area.x0 + static_cast<float>(i) * (width + gap);
+        const float width = (area.width() - 7 * gap) * share(i) / shares;
         draw_chip(c, i, {std::round(x), area.y0, std::round(x + width), area.y0 + c.px(kChip)});
+        x += width + gap;
     }
     return area.y0 + c.px(kChip + 14);
 }
@@ -69,7 +74,7 @@ float ClinicView::draw_chips(Context& c, Rect area) {
 void ClinicView::draw_chip(Context& c, std::size_t place, Rect chip) {
     const bool now = place == lab_->params.place();
     const std::string_view name = lab_->name_of(place);
-    const bool solved = !name.empty() && !lab_->params.charts.at(place).revealed;
+    const bool solved = lab_->solved(place);
     const ui::Press press = ui::press(c, "clinic.case." + letter_of(place), chip);
     if (press.clicked) set("case=" + letter_of(place));
     ui::fill_rect(c, chip, {now ? Role::surface : Role::field, Tone::fill, press.hovered ? 0.7F : 1.0F}, 6);
@@ -83,9 +88,9 @@ void ClinicView::draw_chip(Context& c, std::size_t place, Rect chip) {
     ui::text_mid(c, {x, y}, letter_of(place), {name.empty() && !now ? Role::muted : Role::text}, kMonoBold13);
     x += c.px(13);
     const std::string words(name.empty() ? "sealed" : name);
-    const Font font = now && !name.empty() ? kBold13 : kSans13;
-    if (x + ui::text_width(c, words, font) < chip.x1 - c.px(3))
-        ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
+    const auto fits = [&](Font font) { return x + ui::text_width(c, words, font) < chip.x1 - c.px(3); };
+    const Font font = now && !name.empty() && fits(kBold13) ? kBold13 : kSans13;
+    if (fits(font)) ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
 }
 
 // ---- Curves
@@ -106,7 +111,7 @@ void ClinicView::draw_ends(Context& c, const ui::PlotResult& plot, Rect area) {
         if (!run) return;
         const double last = run->arm().mean.last();
         const float y = std::isfinite(last) ? plot.to_px(0, last).y : plot.area.y0;
-        ends.push_back({y, run->ended() ? "NaN" : live::loss_text(run->tail()), name, ink});
+        ends.push_back({y, run->ended() ? "ended" : live::loss_text(run->tail()), name, ink});
     };
     add(lab_->opened->patient, "patient", {Role::e4m3, Tone::ink});
     add(lab_->opened->twin, "twin", {Role::bf16, Tone::ink});
@@ -194,25 +199,38 @@ void ClinicView::draw_gauges(Context& c, Rect area) {
     const auto& p = lab_->params;
     const auto tensor = patient.plan.find(p.tensor);
     const std::size_t layer = tensor ? patient.plan.tensor(*tensor).gemm : 0;
-    const auto percent = [&](const std::vector<std::vector<float>>& of) {
-        const double value = value_at(of.at(layer), p.look / kInstrumentSteps);
-        return std::isnan(value) ? std::string("–") : format_number(value, 3, true) + " %";
+    struct Gauge {
+        std::string head, value, when;
+    };
+    // Of every kInstrumentSteps-th step, the newest at the cursor.
+    const auto percent = [&](std::string head, const std::vector<std::vector<float>>& of) {
+        const std::vector<float>& series = of.at(layer);
+        head += fmt::format(", layer {}", layer + 1);
+        if (series.empty()) return Gauge{std::move(head), "–", ""};
+        const int at = std::min(p.look / kInstrumentSteps, static_cast<int>(series.size()) - 1);
+        const double value = value_at(series, at);
+        return Gauge{std::move(head), std::isnan(value) ? "–" : format_number(value, 3, true) + " %",
+                     "step " + group_thousands(at * kInstrumentSteps)};
     };
     const auto& stopped = patient.arm().stopped;
     const auto& o = *lab_->opened;
-    const std::array<std::pair<std::string, std::string>, 4> gauges = {
-        {{"first non-finite tensor",
-          stopped ? fmt::format("{}, step {}", stopped->tensor, stopped->step) : "none"},
-         {fmt::format("weights that moved, layer {}", layer + 1), percent(patient.moved_pct)},
-         {fmt::format("products off by, layer {}", layer + 1), percent(patient.product_error_pct)},
+    const std::array<Gauge, 4> gauges = {
+        {{"first non-finite tensor", stopped ? stopped->tensor : "none",
+          stopped ? fmt::format("step {}", stopped->step) : "whole run"},
+         percent("weights that moved", patient.moved_pct),
+         percent("products off by", patient.product_error_pct),
          {"BF16 twin against healthy",
-          o.reference ? fmt::format("{:.2f}×", o.twin->tail() / o.reference->tail()) : "–"}}};
+          o.reference ? fmt::format("{:.2f}×", o.twin->tail() / o.reference->tail()) : "–", "at the end"}}};
+    constexpr Font kValue{Face::mono, 18};
     const float width = area.width() / 4;
     for (std::size_t i = 0; i < gauges.size(); ++i) {
-        const float x = area.x0 + static_cast<float>(i) * width;
-        ui::text_mid(c, {x, area.y0 + c.px(17)}, ui::cut_end(c, gauges.at(i).first, kSans13, width - c.px(8)),
+        const Gauge& gauge = gauges.at(i);
+        const float x = area.x0 + static_cast<float>(i) * width, y = area.y0 + c.px(39);
+        ui::text_mid(c, {x, area.y0 + c.px(17)}, ui::cut_end(c, gauge.head, kSans13, width - c.px(8)),
                      {Role::muted}, kSans13);
-        ui::text_mid(c, {x, area.y0 + c.px(39)}, gauges.at(i).second, {Role::text}, {Face::mono, 18});
+        ui::text_mid(c, {x, y}, gauge.value, {Role::text}, kValue);
+        ui::text_mid(c, {x + ui::text_width(c, gauge.value, kValue) + c.px(8), y + c.px(2)}, gauge.when,
+                     {Role::muted}, kSans13);
     }
 }
 
@@ -242,8 +260,7 @@ bool ClinicView::key(Context&, ui::Key key) {
     }
     if (key < ui::Key::digit_0 || key > ui::Key::digit_0 + 9) return false;
     const int digit = key - ui::Key::digit_0;
-    set(fmt::format("diagnosis_{}={}", static_cast<char>('a' + lab_->params.place()),
-                    digit == 0 ? 10 : digit));
+    set(fmt::format("diagnosis_{}={}", small_letter(lab_->params.place()), digit == 0 ? 10 : digit));
     return true;
 }
 
@@ -257,7 +274,7 @@ std::span<const ViewKey> ClinicView::keys() const {
 
 std::vector<std::pair<std::string, std::string>> ClinicView::status() const {
     return {{"case", lab_->params.letter},
-            {"seed", std::to_string(lab_->params.seed)},
+            {"seed", std::to_string(lab_->params.trained_seed())},
             {"task", "teacher 32-64-64-1, batch 256, adamw"}};
 }
 

@@ -33,7 +33,7 @@ class ClinicView final : public table::TableView<Clinic> {
     // view_health.cpp
     void draw_health(ui::Context& context, Rect area);
     // view_panel.cpp
-    std::string more_words() const override { return "second change, seed, deal, reveal"; }
+    std::string more_words() const override { return "second change, draw, deal"; }
     bool draw_own(ui::Context& context, const table::Row& row, const Field& default_field) override;
     void draw_below(ui::Context& context, float width) override;
     void draw_diagnoses(ui::Context& context, const Field& field);
@@ -41,7 +41,8 @@ class ClinicView final : public table::TableView<Clinic> {
     void draw_outcome(ui::Context& context, const Outcome& outcome);
 
     ui::PlotState loss_, scale_, underflow_, histogram_;
-    int part_ = 0;    // what a low stage shows: curves or tensors
+    int sealed_again_ = lab_->sealed_again();  // what was told of it
+    int part_ = 0;                             // what a low stage shows: curves or tensors
     int narrow_ = 0;  // what a narrow one shows of the tensors: the table or the histogram
 };
 

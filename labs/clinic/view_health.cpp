@@ -30,9 +30,18 @@ Columns columns_for(float width) {
     const bool strips = width >= kWithStrips;
     const float name = 48, number = (width - name) / (strips ? 5.4F : 5);
     if (!strips)
-        return {name + number, name + 2 * number, name + 3 * number, name + 4 * number, width, false};
-    return {
-        name + 1.2F * number, name + 2.5F * number, name + 3.7F * number, name + 4.5F * number, width, true};
+        return {name + 0.8F * number,
+                name + 1.8F * number,
+                name + 2.95F * number,
+                name + 4.2F * number,
+                width,
+                false};
+    return {name + 1.2F * number,
+            name + 2.45F * number,
+            name + 3.55F * number,
+            name + 4.62F * number,
+            width,
+            true};
 }
 
 // The share as a bar with its right end at `right`.
@@ -72,7 +81,7 @@ void ClinicView::draw_health(Context& c, Rect area) {
     ui::head(c, {x(columns.amax), head}, "amax", "amax");
     ui::head(c, {x(columns.scale), head}, "scale", "scale");
     ui::head(c, {x(columns.underflow), head}, "underflow %", "underflow");
-    ui::head(c, {x(columns.overflow), head}, "overflow", "overflow");
+    ui::head(c, {x(columns.overflow), head}, "overflow, run", "overflow");
     ui::head(c, {x(columns.sqnr), head}, "SQNR dB", "sqnr");
     for (std::size_t t = 0; t < tracks.size(); ++t) {
         const live::TensorTrack& track = tracks[t];
@@ -101,7 +110,10 @@ void ClinicView::draw_health(Context& c, Rect area) {
         value(columns.underflow, std::isnan(underflow) ? "–" : number_text(std::round(underflow * 100) / 100),
               {underflow >= kShown ? Role::text : Role::muted});
         const std::size_t saturated = track.overflow_at.size();
-        value(columns.overflow, std::to_string(saturated),
+        value(columns.overflow,
+              saturated == 0   ? "none"
+              : saturated == 1 ? "1 step"
+                               : fmt::format("{} steps", saturated),
               saturated > 0 ? Color{Role::sat, Tone::ink} : Color{Role::muted});
         const double sqnr = value_at(patient.sqnr_db.at(t), look);
         value(columns.sqnr, std::isinf(sqnr) && sqnr > 0 ? "exact" : number_text(sqnr));

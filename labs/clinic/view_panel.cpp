@@ -15,6 +15,42 @@ namespace fp8lab::clinic {
 
 using ui::Context;
 
+namespace {
+
+// After the number of the rerun: "against healthy; before +56.5 %".
+std::string result_words(const Run& rerun, const Opened& opened) {
+    const auto end = [](const Run& run) { return run.arm().stopped->step; };
+    const Run& patient = *opened.patient;
+    if (rerun.ended() && patient.ended())
+        return fmt::format("The rerun ends in step {}, before it was step {}.", end(rerun), end(patient));
+    const std::string before = live::signed_percent(gap_pct(patient, *opened.reference));
+    if (rerun.ended())
+        return fmt::format("The rerun ends in step {}; before it was {} against healthy.", end(rerun),
+                           before);
+    return patient.ended() ? fmt::format("against healthy; before it ended in step {}", end(patient))
+                           : fmt::format("against healthy; before {}", before);
+}
+
+// Below the rows.
+std::vector<std::string> verdict_sentences(const Clinic& clinic, const Outcome& outcome) {
+    std::vector<std::string> out;
+    const Chart& chart = clinic.params.chart();
+    if (clinic.changed_nothing()) out.emplace_back("The run is as it was: this change has no effect on it.");
+    if (outcome.cured())
+        out.push_back(chart.revealed
+                          ? fmt::format("Case {} is cured. It was revealed before and does not count.",
+                                        clinic.params.letter)
+                          : fmt::format("Case {} is solved, {} of {}.", clinic.params.letter,
+                                        clinic.solved_cases(), kLetters.size()));
+    if (outcome.diagnosis_right && !clinic.first_right(clinic.params.place())) {
+        const auto first = std::ranges::find(diagnoses(), chart.first, &Diagnosis::id);
+        out.push_back(fmt::format("Your first diagnosis was another one: {}.", first->words));
+    }
+    return out;
+}
+
+}  // namespace
+
 bool ClinicView::draw_own(Context& c, const table::Row& row, const Field&) {
     const std::string& name = row.field.info.name;
     if (name.starts_with("diagnosis_"))
@@ -34,7 +70,7 @@ void ClinicView::draw_diagnoses(Context& c, const Field& field) {
         const Rect line = ui::next_area(c, 22);
         const bool chosen = one.id == now;
         if (ui::press_row(c, fmt::format("clinic.diagnosis.{}", one.id), line, chosen))
-            set_field(field, chosen ? "none" : one.id);
+            set_field(field, one.id);
         const float y = (line.y0 + line.y1) / 2, r = c.px(6);
         auto& list = *ImGui::GetWindowDrawList();
         list.AddCircle({line.x0 + r + c.px(2), y}, r, c.color(chosen ? Role::text : Role::muted), 0,
@@ -69,44 +105,39 @@ void ClinicView::draw_treatment(Context& c, const Field& field) {
 }
 
 void ClinicView::draw_outcome(Context& c, const Outcome& outcome) {
-    const double before = gap_pct(*lab_->opened->patient, *lab_->opened->reference);
-    const auto words = [](double gap) {
-        return std::isnan(gap) ? std::string("ends") : live::signed_percent(gap);
-    };
-    ui::headline(
-        c, "clinic.result",
-        {words(outcome.gap_pct), fmt::format("above healthy; before {}", words(before)), outcome.gap_pct});
-    const std::string limit = fmt::format("Within {:g} % of healthy", kCuredPct);
+    ui::headline(c, "clinic.result",
+                 {outcome.finite ? live::signed_percent(outcome.gap_pct) : "ended",
+                  result_words(*lab_->cure->treated, *lab_->opened), outcome.gap_pct});
+    const std::string limit = fmt::format("Within {:g} % of healthy", kCuredPct),
+                      lost = fmt::format("Underflow at most {:g} %", kCuredUnderflowPct);
+    const std::string ended = ": it ended before";
     const std::array<std::pair<std::string, bool>, 5> rows = {
         {{"The diagnosis is the case’s", outcome.diagnosis_right},
          {"One change; none where nothing is wrong", outcome.one_change},
          {"Nothing non-finite", outcome.finite},
-         {limit, outcome.within()},
-         {fmt::format("Underflow at most {:g} %: {:.2f} %", kCuredUnderflowPct, outcome.worst_underflow_pct),
-          outcome.clean()}}};
+         {outcome.finite ? limit : limit + ended, outcome.within()},
+         {outcome.finite ? fmt::format("{}: {:.2f} %", lost, outcome.worst_underflow_pct) : lost + ended,
+          outcome.finite && outcome.clean()}}};
     const Rect top = ui::next_area(c, 24 * static_cast<float>(rows.size()));
     float y = top.y0;
     for (const auto& [text, met] : rows)
         y = ui::row(c, {text, met ? "yes" : "no", {met ? Role::text : Role::sat, Tone::ink}},
                     {top.x0, y, top.x1, y}, c.px(24));
     ui::advance(top);
+    for (const std::string& sentence : verdict_sentences(*lab_, outcome))
+        ui::wrapped(c, sentence, Role::text, outcome.cured() ? kBold13 : kSans13);
 }
 
 void ClinicView::draw_below(Context& c, float) {
+    if (std::exchange(sealed_again_, lab_->sealed_again()) != lab_->sealed_again())
+        c.notice = {"All cases are sealed again", "Ctrl Z brings back what was said and done"};
     ui::divider(c);
     if (lab_->cure.busy()) {
         ui::wrapped(c, fmt::format("The run with the change is trained: {:.0f} %", 100 * lab_->cure.share()));
     } else if (const auto outcome = lab_->outcome()) {
         draw_outcome(c, *outcome);
-        if (lab_->changed_nothing())
-            ui::wrapped(c, "The run is as it was: this change has no effect on it.", Role::text);
-        if (outcome->cured()) {
-            const int solved = lab_->solved_cases();
-            ui::wrapped(
-                c, fmt::format("Case {} is solved, {} of {}.", lab_->params.letter, solved, kLetters.size()),
-                Role::text, kBold13);
-            if (ui::button(c, "clinic.next", "Next case", {.primary = true, .width = -1})) lab_.act("next");
-        }
+        if (outcome->cured() && ui::button(c, "clinic.next", "Next case", {.primary = true, .width = -1}))
+            lab_.act("next");
     } else {
         ui::wrapped(c, "Name the cause, choose one change, and train the run again.");
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/chrono.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
@@ -63,8 +64,21 @@ State observe(Lab& lab) {
 
 void begin_exercise(Lab& lab, const Exercise& exercise) {
     lab.reset();
-    for (const std::string& assignment : exercise.start) set_field(lab.fields(), assignment);
+    for (const std::string& entry : exercise.start)
+        if (entry.find('=') != entry.npos) set_field(lab.fields(), entry);
     settle(lab);
+}
+
+std::vector<Event> kept_events(Lab& lab, const Exercise& exercise) {
+    std::vector<Event> out;
+    const std::vector<Field> fields = lab.fields(), defaults = lab.defaults();
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+        const std::string &name = fields[i].info.name, value = field_text(fields[i]);
+        const auto kept = [&](const std::string& entry) { return keeps(entry, name); };
+        if (value != field_text(defaults[i]) && std::ranges::any_of(exercise.start, kept))
+            out.push_back(sets(name, value));
+    }
+    return out;
 }
 
 void carry_out(Lab& lab, std::span<const Event> events, const Between& between) {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "labs/ui/draw.h"
+#include "labs/ui/stage/headings.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
@@ -44,6 +46,29 @@ void table_end(Context& context, std::span<const float> columns_px) {
     advance(area);
 }
 
+namespace {
+
+// The top for the box that is nearest to its own: within the window, and on no heading where there is such a place.
+float beside_headings(Rect box, float gap) {
+    const float height = box.height(), lowest = ImGui::GetIO().DisplaySize.y - height - gap;
+    const float own = std::clamp(box.y0, gap, std::max(gap, lowest));
+    std::vector<float> tops = {own};
+    for (const Rect& heading : marked_headings()) {
+        tops.push_back(heading.y1 + gap);
+        tops.push_back(heading.y0 - gap - height);
+    }
+    const auto is_free = [&](float top) {
+        return top >= gap && top <= lowest && std::ranges::none_of(marked_headings(), [&](const Rect& h) {
+                   return h.x0 < box.x1 && h.x1 > box.x0 && h.y0 < top + height && h.y1 > top;
+               });
+    };
+    std::erase_if(tops, [&](float top) { return !is_free(top); });
+    const auto distance = [&](float top) { return std::abs(top - own); };
+    return tops.empty() ? own : std::round(std::ranges::min(tops, {}, distance));
+}
+
+}  // namespace
+
 void tooltip(Context& context, std::string_view title, std::string_view body) {
     constexpr double kDelay_s = 0.4;
     constexpr float kWidth = 280;
@@ -66,13 +91,16 @@ void tooltip(Context& context, std::string_view title, std::string_view body) {
     const ImVec2 window = ImGui::GetIO().DisplaySize;
     const auto lines = wrap_lines(context, body, {Face::sans, 13}, context.px(kWidth)).size();
     const float height = context.px(24 + 20 * static_cast<float>(lines + 1));
-    const float y = std::clamp(lo.y, gap, std::max(gap, window.y - height - gap));
     const float left = lo.x - gap - width, right = hi.x + gap;
     const bool at_right = (lo.x + hi.x) / 2 > window.x / 2;
+    const auto place = [&](float x) {
+        const Rect box{std::round(x), lo.y, std::round(x) + width, lo.y + height};
+        ImGui::SetNextWindowPos({box.x0, beside_headings(box, gap)});
+    };
     if (at_right && left >= gap)
-        ImGui::SetNextWindowPos({std::round(left), y});
+        place(left);
     else if (right + width <= window.x - gap)
-        ImGui::SetNextWindowPos({std::round(right), y});
+        place(right);
     ImGui::SetNextWindowSize({width, 0});
     ImGui::BeginTooltip();
     text(context, title, Role::text, {Face::sans_bold, 13});
@@ -92,8 +120,9 @@ float head(Context& context, Point middle_px, std::string_view words, std::strin
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({left, middle_px.y - half});
     ImGui::Dummy({std::max(1.0F, width), 2 * half});
-    probe(context, "head." + std::string(term), {left, middle_px.y - half, left + width, middle_px.y + half},
-          {}, words);
+    const Rect drawn{left, middle_px.y - half, left + width, middle_px.y + half};
+    probe(context, "head." + std::string(term), drawn, {}, words);
+    mark_heading(drawn);
     const Term* entry = context.glossary ? context.glossary->find(term) : nullptr;
     const bool hovered = entry && ImGui::IsItemHovered();
     text_mid(context, middle_px, words, {hovered ? Role::text : Role::muted}, kHead, anchor);

@@ -123,7 +123,8 @@ bool tabs(Context&, std::string_view name, std::span<const std::string> labels, 
 void badge(Context&, Provenance provenance);
 void badge_glyph(Context&, Provenance provenance, Point center);  // 8 px, where there is no room for words
 std::string_view badge_words(Provenance provenance);              // "CPU EMULATED"
-// For the last item, after 400 ms: beside the item, where it covers neither the item nor the controls below.
+// For the last item, after 400 ms: beside the item, where it covers neither the item nor the controls below, and no
+// heading of the stage or of a table.
 void tooltip(Context&, std::string_view title, std::string_view body);
 // The head of a column, as text_mid(); `term` is the id of the glossary entry that is its tooltip, and that a
 // click opens. Not in the order of Tab. Returns the left edge of the words.

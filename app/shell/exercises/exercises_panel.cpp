@@ -130,7 +130,9 @@ void ExercisesTab::draw_closed(Lab& lab, const Exercise& exercise) {
     if (asks) return;
     const Prediction* known = exercise.predict.empty() ? nullptr : progress_.prediction(exercise.id);
     if (known) draw_prediction(exercise, *known, {});
-    ui::wrapped(context_, "Start sets the lab to the settings of this exercise.");
+    const bool stays = !progress_.passed(exercise.id) && !kept_events(lab, exercise).empty();
+    ui::wrapped(context_, stays ? "Start keeps what you have done in the lab."
+                                : "Start sets the lab to the settings of this exercise.");
     if (ui::button(context_, "exercise.start", "Start", {.primary = true, .width = 116})) {
         Prediction prediction = known ? *known : Prediction{.skipped = true, .values = {}, .at = {}};
         begin(lab, std::move(prediction));

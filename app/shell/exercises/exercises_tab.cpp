@@ -78,13 +78,19 @@ void ExercisesTab::begin(Lab& lab, Prediction prediction) {
     const Exercise* exercise = selected(lab);
     if (!exercise) return;
     Session& open = session(lab);
+    const bool passed = progress_.passed(exercise->id) != nullptr;
+    std::vector<Evidence::EventGroup> groups;
+    if (auto kept = kept_events(lab, *exercise); !kept.empty()) groups.push_back({std::move(kept), {}});
     if (open.run)
         hooks_.lose(lab, "Another attempt begun", "Ctrl Z brings " + open.run->exercise().id + " back");
-    else if (progress_.passed(exercise->id) && !open.again)
+    else if (passed && !groups.empty())
+        hooks_.lose(lab, "Begun from the start", "Ctrl Z brings back what was done before");
+    else if (passed && !open.again)
         hooks_.lose(lab, "Begun again", "Ctrl Z brings the verdict back");
     else
         hooks_.lose(lab, "", "");
-    open.run.reset();  // stops listening before the next one starts
+    if (passed) groups.clear();  // with what passed it there would be nothing left to do
+    open.run.reset();            // stops listening before the next one starts
     if (!exercise->predict.empty() && !prediction.at.empty()) {
         try {
             progress_.keep(exercise->id, prediction);
@@ -92,11 +98,12 @@ void ExercisesTab::begin(Lab& lab, Prediction prediction) {
             hooks_.say("The prediction was not saved", error.what());
         }
     }
-    open.run = std::make_unique<ExerciseRun>(lab, *exercise, std::move(prediction));
+    open.run = std::make_unique<ExerciseRun>(lab, *exercise, std::move(prediction), groups, 0);
     open.noted = 0;
     open.again = false;
     open.draft.clear();
     open.typed.clear();
+    if (open.run->verdict().passed()) finish(lab);  // by what was kept
 }
 
 void ExercisesTab::do_again(Lab& lab) {

@@ -2,18 +2,45 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "labs/ui/draw.h"
 #include "labs/ui/input.h"
+#include "labs/ui/stage/headings.h"
 #include "labs/ui/widgets.h"
 
 namespace fp8lab::ui {
+
+namespace {
+
+struct Headings {
+    int frame = 0;
+    std::vector<Rect> before, now;
+
+    void turn() {
+        if (std::exchange(frame, ImGui::GetFrameCount()) == ImGui::GetFrameCount()) return;
+        before.swap(now);
+        now.clear();
+    }
+};
+Headings& all_headings() {
+    static Headings headings;
+    headings.turn();
+    return headings;
+}
+
+}  // namespace
+
+void mark_heading(Rect area) { all_headings().now.push_back(area); }
+std::span<const Rect> marked_headings() { return all_headings().before; }
 
 float heading(Context& c, std::string_view words, Rect area) {
     float y = area.y0;
     for (const std::string_view line : wrap_lines(c, words, kBold15, area.width())) {
         text_at(c, {area.x0, y}, line, {Role::text}, kBold15);
-        y += c.px(line_height(15));
+        const float top = std::exchange(y, y + c.px(line_height(15)));
+        mark_heading({area.x0, top, area.x0 + text_width(c, line, kBold15), y});
     }
     return y;
 }

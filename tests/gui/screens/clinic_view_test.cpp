@@ -1,7 +1,10 @@
 // L16's view without a display: chips, diagnoses by mouse and key, a rerun, the cursor, and the two parts of a low stage.
 #include <doctest/doctest.h>
+#include <imgui_internal.h>
 
+#include "core/lesson/glossary.h"
 #include "labs/clinic/view.h"
+#include "labs/ui/stage/headings.h"
 #include "tests/gui/screens/lab_screen.h"
 
 using namespace fp8lab;
@@ -9,7 +12,15 @@ using namespace fp8lab::clinic;
 
 namespace {
 using Screen = test::LabScreen<ClinicLab, ClinicView>;
+
+bool says(Screen& screen, std::string_view words) {
+    screen.frame();
+    std::string all;  // a sentence may be in several lines
+    for (const auto& text : screen.gui.context.probes.texts) all += text.words + " ";
+    return all.find(words) != all.npos;
 }
+
+}  // namespace
 
 TEST_CASE("L16: a chip opens a case, and arrow keys go on from it") {
     Screen screen;
@@ -46,8 +57,98 @@ TEST_CASE("L16: a diagnosis, a treatment and a rerun solve a case, and Next lead
     CHECK(screen.lab->params.letter == "E");
     CHECK(screen.lab->solved_cases() == 1);
     screen.click("clinic.diagnosis.4");
-    screen.click("clinic.diagnosis.4");  // a second press takes it back
-    CHECK(screen.lab->params.charts[4].diagnosis == "none");
+    screen.click("clinic.diagnosis.4");  // a second press leaves it
+    CHECK(screen.lab->params.charts[4].diagnosis == "4");
+}
+
+TEST_CASE("L16: the verdict says that a later diagnosis was right, and that a revealed case does not count") {
+    Screen screen({860, 1000});
+    screen.set("deal=0");
+    screen.set("case=G");
+    screen.click("clinic.diagnosis.9");
+    screen.click("clinic.diagnosis.7");
+    screen.set("treatment_g=forward-e4m3");
+    screen.click("clinic.rerun");
+    CHECK(says(screen, "Case G is solved, 1 of 8."));
+    CHECK(says(screen, "Your first diagnosis was another one: Margin too large."));
+    screen.set("revealed_g=on");
+    CHECK(says(screen, "Case G is cured. It was revealed before and does not count."));
+    screen.set("case=A");
+    CHECK_FALSE(says(screen, "first diagnosis"));
+    screen.click("clinic.diagnosis.1");
+    screen.set("treatment_a=delayed");
+    screen.click("clinic.rerun");
+    CHECK(says(screen, "Case A is solved, 1 of 8."));
+    CHECK_FALSE(says(screen, "first diagnosis"));
+}
+
+TEST_CASE("L16: the verdict on a rerun that ends says where, and claims no end that it has not reached") {
+    Screen screen({860, 1000});
+    screen.set("deal=0");
+    screen.set("case=B");
+    screen.set("treatment_b=history-1024");
+    screen.click("clinic.rerun");
+    CHECK(screen.words("clinic.result") == "ended");
+    CHECK(says(screen, "The rerun ends in step 1, before it was step 1."));
+    CHECK(says(screen, "Underflow at most 1 %: it ended before"));
+    CHECK(says(screen, "Within 8 % of healthy: it ended before"));
+    CHECK_FALSE(says(screen, "healthy; before"));
+    screen.set("treatment_b=saturate");
+    screen.click("clinic.rerun");
+    CHECK(says(screen, "against healthy; before it ended in step 1"));
+    CHECK_FALSE(says(screen, "it ended before"));
+}
+
+TEST_CASE("L16: a new deal leaves no diagnosis, treatment or verdict behind, and says so") {
+    Screen screen({860, 1000});
+    screen.set("deal=0");
+    screen.set("case=D");
+    screen.click("clinic.diagnosis.4");
+    screen.set("treatment_d=history-16");
+    screen.click("clinic.rerun");
+    REQUIRE(screen.shows("clinic.result"));
+    CHECK(screen.gui.context.notice.title.empty());
+    screen.set("deal=1");
+    CHECK_FALSE(screen.shows("clinic.result"));
+    CHECK(says(screen, "No change"));
+    CHECK(screen.lab->name_of(3).empty());
+    CHECK(screen.lab->solved_cases() == 0);
+    CHECK(screen.gui.context.notice.title == "All cases are sealed again");
+}
+
+TEST_CASE("L16: each heading names the step that it is of, and what is of the whole run says so") {
+    Screen screen({860, 1000});
+    screen.set("deal=0");
+    screen.set("case=G");
+    screen.set("look=1049");
+    CHECK(says(screen, "Tensors of the patient in step 1\u2009049"));
+    CHECK(says(screen, "x1, step 1\u2009044 (seed 1)"));
+    CHECK(says(screen, "step 1\u2009000"));  // of the gauges
+    CHECK(screen.words("head.overflow") == "overflow, run");
+    const auto saturated = screen.lab->opened->patient->arm().tensors.front().overflow_at.size();
+    CHECK(saturated > 1);
+    CHECK(says(screen, std::to_string(saturated) + " steps"));
+}
+
+TEST_CASE("L16: no tooltip lies on a heading") {
+    Screen screen({860, 1000});
+    Glossary glossary = load_glossary();
+    screen.gui.context.glossary = &glossary;
+    for (const char* control : {"head.overflow", "head.scale", "head.amax", "head.sqnr", "clinic.rerun"}) {
+        screen.gui.move(screen.gui.center(control));
+        ImGui::GetIO().DeltaTime = 0.5F;  // it comes after a moment
+        for (int i = 0; i < 3; ++i) screen.frame();
+        const ImGuiWindow* tip = nullptr;
+        for (const ImGuiWindow* window : ImGui::GetCurrentContext()->Windows)
+            if (window->WasActive && (window->Flags & ImGuiWindowFlags_Tooltip) != 0) tip = window;
+        CAPTURE(control);
+        if (std::string_view(control).starts_with("head.")) REQUIRE(tip != nullptr);
+        if (tip == nullptr) continue;
+        const ImRect box = tip->Rect();
+        CHECK_FALSE(ui::marked_headings().empty());
+        for (const Rect& heading : ui::marked_headings())
+            CHECK_FALSE(box.Overlaps({heading.x0, heading.y0, heading.x1, heading.y1}));
+    }
 }
 
 TEST_CASE("L16: a press in a curve moves the cursor, and a row of the table chooses the tensor") {

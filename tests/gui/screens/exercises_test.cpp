@@ -168,6 +168,24 @@ TEST_CASE("what was begun keeps its lab: opening another and coming back changes
     CHECK(desk.passed("L1.1")->groups.size() == 3);
 }
 
+TEST_CASE("L16: an exercise that is begun or skipped keeps the deal and what was said of its cases") {
+    Desk desk("clinic");
+    Lab& lab = *desk.shell.lab();
+    const auto text_of = [&](const char* field) { return field_text(*find_field(lab.fields(), field)); };
+    for (const char* assignment : {"deal=10", "diagnosis_c=4", "treatment_c=margin"})
+        set_field(lab.fields(), assignment);
+    desk.frame();
+    desk.click("predict.skip");
+    REQUIRE(desk.shell.exercises().under_way(lab));
+    CHECK(text_of("deal") == "10");
+    CHECK(text_of("diagnosis_c") == "4");
+    CHECK(text_of("first_c") == "4");
+    CHECK(text_of("treatment_c") == "margin");
+    desk.click("panel.Explore");
+    desk.click("panel.reset");  // takes it away, and says so
+    CHECK(text_of("diagnosis_c") == "none");
+}
+
 TEST_CASE("a claim card's experiment sets the lab, and is locked while an exercise runs") {
     Desk desk("bits");
     desk.shell.show(Tab::learn);

@@ -164,6 +164,25 @@ TEST_CASE("the conditions follow a training while it runs, and only its end is j
     lab->act("pause");
 }
 
+TEST_CASE("an exercise keeps of the lab what its start says, where it is not the default") {
+    const auto lab = find_lab("bits").make();
+    Exercise exercise = lab->exercises().front();
+    const auto fields = lab->fields();
+    const auto code = std::ranges::find(fields, "code", [](const Field& field) { return field.info.name; });
+    REQUIRE(code != fields.end());
+    exercise.start = {"code", "form*"};
+    CHECK(kept_events(*lab, exercise).empty());
+    set_field(lab->fields(), "code=60");
+    set_field(lab->fields(), "format=e5m2");
+    CHECK(kept_events(*lab, exercise) == std::vector{sets("format", "e5m2"), sets("code", "60")});
+    exercise.start = {"format"};
+    const Trail trail =
+        replay(*lab, exercise, std::vector{Evidence::EventGroup{kept_events(*lab, exercise), {}}});
+    CHECK(trail.start.text("format") == "e4m3");
+    CHECK(trail.now().text("format") == "e5m2");
+    CHECK(trail.now().text("code") == trail.start.text("code"));
+}
+
 TEST_CASE("every exercise has what its panel shows, and an id of its own") {
     std::set<std::string> ids;
     for (const auto& [lab, exercise] : all_exercises()) {

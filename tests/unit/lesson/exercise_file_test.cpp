@@ -121,6 +121,16 @@ TEST_CASE("an exercise is read whole") {
     CHECK((all[1].covers.empty() && all[1].start.empty() && all[1].reveals.empty()));
 }
 
+TEST_CASE("a start may keep a field, or all whose names begin alike, as the learner left them") {
+    std::string text = kWhole;
+    const std::string start = R"("start": ["margin=1", "name=a=b"])";
+    text.replace(text.find(start), start.size(), R"("start": ["margin", "na*"])");
+    CHECK(read(text)[0].start == std::vector<std::string>{"margin", "na*"});
+    CHECK(
+        (keeps("margin", "margin") && keeps("na*", "name") && keeps("name*", "name") && keeps("*", "name")));
+    CHECK_FALSE((keeps("margin", "margins") || keeps("margin=1", "margin") || keeps("na*", "margin")));
+}
+
 TEST_CASE("what does not fit is refused with its line and column") {
     struct Row {
         const char *from, *to, *why;
@@ -136,8 +146,12 @@ TEST_CASE("what does not fit is refused with its line and column") {
          "line 15, column 14: unknown judge 'by_margins'; valid: by_margin by_answer"},
         {R"("start": ["margin=1")", R"("start": ["margins=1")",
          "line 11, column 15: unknown field 'margins'; valid: margin name"},
-        {R"("start": ["margin=1")", R"("start": ["margin")",
-         "line 11, column 15: expected FIELD=VALUE, got 'margin'"},
+        {R"("start": ["margin=1")", R"("start": ["marg")",
+         "line 11, column 15: unknown field 'marg'; valid: margin name"},
+        {R"("start": ["margin=1")", R"("start": ["margins*")",
+         "line 11, column 15: unknown field 'margins*'; valid: margin name"},
+        {R"("uncovers": ["margin=0"])", R"("uncovers": ["margin"])",
+         "line 18, column 18: expected FIELD=VALUE, got 'margin'"},
         {R"("uncovers": ["margin=0")", R"("uncovers": ["x=0")",
          "line 18, column 18: unknown field 'x'; valid: margin name"},
         {R"(["margin=2", "!run)", R"(["marge=2", "!run)",
