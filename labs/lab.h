@@ -28,6 +28,8 @@ struct LabInfo {
     int minutes;
     std::string_view after = {};  // the lab that this one builds on: "L1"; empty: none
     std::string_view gpu = {};    // what a GPU changes, for the card on home; empty: nothing
+    // Where recipes() is always empty: why there is no code of this lab, as the end of a sentence.
+    std::string_view no_code = {};
 
     // "L1", and "L1 " before a name; empty: a lab without a number, which is below the others.
     std::string mark() const { return number > 0 ? "L" + std::to_string(number) : ""; }

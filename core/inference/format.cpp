@@ -12,7 +12,8 @@ LowFormat low_format(const ListedRecipe& listed) {
                   .label = listed.label,
                   .in = listed.in,
                   .weights = cast_plan(listed.recipe, TensorClass::w),
-                  .activations = cast_plan(listed.recipe, TensorClass::x)};
+                  .activations = cast_plan(listed.recipe, TensorClass::x),
+                  .recipe = recipe_text(listed.recipe)};
     const Granularity scales = out.activations.granularity;
     const bool blocks = scales == Granularity::block32 || scales == Granularity::block16;
     out.role = out.weights.format->role;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct LowFormat {
     CastPlan weights = {}, activations = {};
     bool has_static_scale =
         false;  // one FP32 scale per tensor, which can be calibrated; NVFP4's tensor scale is one
+    std::string recipe =
+        {};  // that casts the inputs and the weights so, as parse_recipe() reads it; of groups: none
     const GroupCodes* groups = nullptr;  // INT4 and NF4, offered for weights only; the plans say nothing then
 };
 

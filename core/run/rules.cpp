@@ -329,23 +329,71 @@ TensorEvidence evidence_of(const RunLog& log, const TensorSeries& series, const 
 
 std::span<const RunRule> run_rules() {
     using enum FindingKind;
-    // In the order in which they are tried.
+    constexpr bool kOneOf = true, kBeside = false;
     static constexpr RunRule kRules[] = {
-        {infinite_scale, "6", "keep the scale where the amax is 0", true, judge_infinite_scale},
-        {overflow_nan, "2", "overflow=saturate", true, judge_overflow_nan},
-        {not_fp8, "", "the data, or a smaller learning rate", true, judge_not_fp8},
-        {spike, "4", "history 16, or most_recent", true, judge_spike},
-        {below_window, "1", "a scale: delayed or current", true, judge_below_window},
-        {outlier_channel, "", "block scales, Smooth-SwiGLU, or BF16", true, judge_outlier_channel},
-        {stale_history, "4", "a shorter history, or most_recent", true, judge_stale_history},
-        {FindingKind::loses, "", "look at its histogram", true, judge_loses},
-        {saturates, "", "a scale: delayed or current", true, judge_saturates},
-        {all_zero, "6", "keep the scale where the amax is 0", false, judge_all_zero},
-        {headroom, "9", "margin 0", false, judge_headroom},
-        {fixed_scale, "3?", "FP32 master weights", false, judge_fixed_scale},
-        {resumed, "", "save the amax history with the checkpoint", false, judge_resumed},
+        {infinite_scale, "Infinite scale", "6", "keep the scale where the amax is 0",
+         "The scale of a step is infinite, because an amax was 0.", kOneOf, judge_infinite_scale},
+        {overflow_nan, "Overflow that is not saturated", "2", "overflow=saturate",
+         "The recipe has `overflow=nonsaturate`, and in some step amax x scale rounds beyond the largest "
+         "value.",
+         kOneOf, judge_overflow_nan},
+        {not_fp8, "Not finite before the cast", "", "the data, or a smaller learning rate",
+         "The tensor has NaN or Inf before it is cast.", kOneOf, judge_not_fp8},
+        {spike, "A spike kept in the history", "4", "history 16, or most_recent",
+         "Under delayed scaling the amax of a step is {spike} times the median of the {spike_steps} steps "
+         "before, "
+         "is back {spike_back} steps later, and more than {spike_mean_lost} % of the elements are lost in "
+         "the "
+         "mean. If lost elements were not counted, {unseen_spike} times the median.",
+         kOneOf, judge_spike},
+        {below_window, "Values below the window", "1", "a scale: delayed or current",
+         "The scale is 1 in every step, and more than {mean_lost} % of the elements are lost in the mean.",
+         kOneOf, judge_below_window},
+        {outlier_channel, "An outlier channel", "", "block scales, Smooth-SwiGLU, or BF16",
+         "Elements are lost as under \"Cause not known\", and the amax has moved {outlier_binades} binades "
+         "away "
+         "from the median magnitude. Without counters of binades: the amax has grown by {grown_binades} "
+         "binades.",
+         kOneOf, judge_outlier_channel},
+        {stale_history, "An old amax kept in the history", "4", "a shorter history, or most_recent",
+         "Elements are lost as under \"Cause not known\" with delayed scaling, and at most a quarter as many "
+         "would be lost with the scale of each step's own amax.",
+         kOneOf, judge_stale_history},
+        {FindingKind::loses, "Cause not known", "", "look at its histogram",
+         "More than {mean_lost} % of the elements are lost in the mean, or more than {lost_at_most} % in the "
+         "last "
+         "{last_steps} steps.",
+         kOneOf, judge_loses},
+        {saturates, "Values above the window", "", "a scale: delayed or current",
+         "In more than {saturated_steps} % of the steps amax x scale is {saturated_by} times what the format "
+         "holds, or more; under delayed scaling in {saturated_least} steps at least.",
+         kOneOf, judge_saturates},
+        {all_zero, "A tensor of zeros", "6", "keep the scale where the amax is 0",
+         "All elements are 0 in a step after the first.", kBeside, judge_all_zero},
+        {headroom, "A margin that is not needed", "9", "margin 0",
+         "The scales that the run logged leave more than {headroom_binades} binades free above the amax, "
+         "always "
+         "about the same number.",
+         kBeside, judge_headroom},
+        {fixed_scale, "The scale of weights stands still", "3?", "FP32 master weights",
+         "The scale of a weight is the same in the last {fixed_steps} steps, though its amax moves.", kBeside,
+         judge_fixed_scale},
+        {resumed, "The scale is back at 1", "", "save the amax history with the checkpoint",
+         "The scale that the run logged becomes 1 after it was another number.", kBeside, judge_resumed},
     };
     return kRules;
+}
+
+std::string condition_of(const RunRule& rule, const Thresholds& t) {
+    return fmt::format(
+        fmt::runtime(rule.when), fmt::arg("lost_at_most", t.lost_at_most), fmt::arg("mean_lost", t.mean_lost),
+        fmt::arg("spike", t.spike), fmt::arg("spike_steps", t.spike_steps),
+        fmt::arg("spike_back", t.spike_back), fmt::arg("spike_mean_lost", t.spike_mean_lost),
+        fmt::arg("outlier_binades", t.outlier_binades), fmt::arg("grown_binades", t.grown_binades),
+        fmt::arg("unseen_spike", t.unseen_spike), fmt::arg("saturated_by", t.saturated_by),
+        fmt::arg("saturated_steps", t.saturated_steps), fmt::arg("saturated_least", kSaturated),
+        fmt::arg("headroom_binades", t.headroom_binades), fmt::arg("fixed_steps", t.fixed_steps),
+        fmt::arg("last_steps", kLastSteps));
 }
 
 }  // namespace fp8lab

@@ -41,10 +41,14 @@ struct RuleVerdict {
 
 struct RunRule {
     FindingKind kind;
+    std::string_view name;  // "A spike kept in the history"
     std::string_view number, treatment;
-    bool one_of;  // of these at most the first that holds is said of a tensor
+    std::string_view when;  // it holds, where {spike} is Thresholds::spike
+    bool one_of;            // of these at most the first that holds is said of a tensor
     std::optional<RuleVerdict> (*judge)(const TensorEvidence& evidence);
 };
-std::span<const RunRule> run_rules();
+std::span<const RunRule> run_rules();  // in the order in which they are tried
+// A sentence: when the rule holds.
+std::string condition_of(const RunRule& rule, const Thresholds& thresholds = {});
 
 }  // namespace fp8lab

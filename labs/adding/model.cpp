@@ -102,7 +102,9 @@ const LabInfo Adding::kInfo = {"adding",
                                "Rounding and adding",
                                "Sums in few bits lose small addends. When, and what keeps them right?",
                                20,
-                               "L3"};
+                               "L3",
+                               "",
+                               "it is about the order and the width of sums, and no layer is cast"};
 
 Adding::Adding(Backends backends)
     : measured(

@@ -105,7 +105,10 @@ const LabInfo Bits::kInfo = {"bits",
                              "Bits and codes",
                              "What does a byte mean?",
                              "A byte has 256 codes. Which numbers are they, and where do they end?",
-                             20};
+                             20,
+                             "",
+                             "",
+                             "it shows one code at a time, and fp8lab codes prints them all"};
 
 std::span<const table::Experiment<Bits>> Bits::experiments() {
     static constexpr std::array<table::Experiment<Bits>, 1> kOne = {

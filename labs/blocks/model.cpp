@@ -165,6 +165,18 @@ std::vector<table::MetricRow> Blocks::metrics() const {
     return out;
 }
 
+std::vector<std::string> Blocks::recipes() const {
+    std::vector<std::string> out;
+    for (const Family& family : families()) {
+        std::string text = recipe_text(family.recipe);
+        if (family.takes_element()) text += ":fwd=" + params.element;
+        if (family.has_fp32_scales()) text += params.pow2 ? ":pow2=1" : ":pow2=0";
+        if (family.has_mx_rule()) text += ":mxrule=" + params.rule;
+        out.push_back(recipe_text(parse_recipe(text)));
+    }
+    return out;
+}
+
 LabEntry entry() { return entry_of<BlocksLab>(Blocks::kInfo); }
 
 }  // namespace fp8lab::blocks

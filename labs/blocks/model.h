@@ -77,6 +77,8 @@ struct Blocks {
     static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&outcome}; }
     Figure thumbnail() const;
+    // Of every family, with the element, the rule and the rounding of scales that are chosen.
+    std::vector<std::string> recipes() const;
     // The block of an element; of the copy along rows if `by_rows`.
     Block block_at(std::size_t row, std::size_t col, bool by_rows = false) const;
 

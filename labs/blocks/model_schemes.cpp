@@ -40,6 +40,7 @@ std::span<const Family> families() {
         std::vector<Family> out;
         for (const ListedRecipe& listed : listed_recipes(RecipeList::block_scales))
             out.push_back({std::string(listed.id), std::string(listed.label), std::string(listed.short_label),
+                           listed.recipe,
                            cast_plan(listed.recipe, listed.weight ? TensorClass::w : TensorClass::x)});
         return out;
     }();

@@ -17,7 +17,8 @@ namespace fp8lab::blocks {
 // formats of its elements. tensor row 1x128 128x128 mx32 nvfp4.
 struct Family {
     std::string id, label, short_label;  // "mx32", "MX, blocks of 32", "MX 32"
-    CastPlan plan;
+    Recipe recipe;
+    CastPlan plan;  // of the recipe
     bool has_mx_rule() const { return plan.granularity == Granularity::block32; }
     bool has_fp32_scales() const { return !has_mx_rule() && plan.granularity != Granularity::block16; }
     // Recipes of FP8 are shown with the element that is chosen; the others are named after theirs.

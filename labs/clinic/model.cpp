@@ -48,7 +48,9 @@ const LabInfo Clinic::kInfo = {"clinic",
                                "The clinic",
                                "The run is sick. Find the cause from its instruments, then change one thing.",
                                45,
-                               "L8"};
+                               "L8",
+                               "",
+                               "that of a case is sealed"};
 
 Opened opened_of(const RunSpec& patient, const table::Told<Opened>& told) {
     Runs run(3, told);

@@ -24,17 +24,6 @@ constexpr std::array<DiseaseInfo, kDiseases> kDiseaseTable = {{
     {Disease::healthy, "healthy", "10", "delayed", "", ""},
 }};
 
-constexpr std::array<Diagnosis, 10> kDiagnoses = {{{"1", "Gradients below the window"},
-                                                   {"2", "Overflow turns into NaN"},
-                                                   {"3", "Updates lost: no master weights"},
-                                                   {"4", "A spike kept in a long history"},
-                                                   {"5", "Learning rate too high"},
-                                                   {"6", "Infinite scale of a zero tensor"},
-                                                   {"7", "Too few mantissa bits"},
-                                                   {"8", "Accumulator too narrow"},
-                                                   {"9", "Margin too large"},
-                                                   {"10", "Nothing: this is what FP8 costs"}}};
-
 constexpr std::array<Treatment, 19> kTreatments = {{
     {"none", "No change", ""},
     {"delayed", "Delayed scaling", "DelayedScaling", "delayed"},
@@ -118,7 +107,6 @@ std::array<Disease, kLetters.size()> dealt(int deal) {
     return out;
 }
 
-std::span<const Diagnosis> diagnoses() { return kDiagnoses; }
 std::span<const Treatment> treatments() { return kTreatments; }
 
 const Treatment& find_treatment(std::string_view id, std::string_view where) {

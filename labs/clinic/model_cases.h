@@ -1,5 +1,5 @@
-// The clinic's data: what can be wrong with a training, the ten diagnoses, and the changes that a learner can try. A case is
-// one of these diseases behind a letter.
+// The clinic's data: what can be wrong with a training, and the changes that a learner can try. A case is one of these
+// diseases behind a letter; the diagnoses are the modes of failure (core/run/modes.h).
 #pragma once
 
 #include <array>
@@ -52,7 +52,7 @@ inline constexpr std::size_t kDiseases = 9;
 struct DiseaseInfo {
     Disease disease;
     std::string_view name;       // on the chip of a case that is solved: "no scale"
-    std::string_view diagnosis;  // the id of the right one
+    std::string_view diagnosis;  // the mode of failure that is right
     std::string_view base, option, value;
     double lr = kDefaultRate;
     std::string_view poison = {}, init = {};
@@ -68,12 +68,6 @@ inline constexpr int kMostDeal = 999, kHealthyDeals = 499;
 // another one, in which no letter is at its place.
 inline constexpr int kOpenDeal = 0, kFirstDeal = 57;
 std::array<Disease, kLetters.size()> dealt(int deal);
-
-struct Diagnosis {
-    std::string_view id;  // "1" to "10"
-    std::string_view words;
-};
-std::span<const Diagnosis> diagnoses();
 
 // One change of the training. `base`: of the recipe; its options stay where the new base has them, less those that it
 // `drops`. An option that the recipe does not have changes nothing.

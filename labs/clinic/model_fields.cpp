@@ -1,6 +1,7 @@
 // The field table of L16: the case, and of each case what the learner has said and done.
 #include <fmt/format.h>
 
+#include "core/run/modes.h"
 #include "labs/clinic/model.h"
 
 namespace fp8lab::clinic {
@@ -11,7 +12,8 @@ namespace {
 
 std::vector<Choice> diagnosis_choices() {
     std::vector<Choice> out = {{"none", "none yet"}};
-    for (const Diagnosis& one : diagnoses()) out.push_back({std::string(one.id), std::string(one.words)});
+    for (const FailureMode& one : failure_modes())
+        out.push_back({std::string(one.id), std::string(one.words)});
     return out;
 }
 std::vector<Choice> treatment_choices() {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/run/modes.h"
 #include "labs/clinic/view.h"
 #include "labs/live/looks.h"
 #include "labs/ui/draw.h"
@@ -66,7 +67,7 @@ bool ClinicView::draw_own(Context& c, const table::Row& row, const Field&) {
 void ClinicView::draw_diagnoses(Context& c, const Field& field) {
     ui::text(c, "Diagnosis", Role::muted, kSans13);
     const std::string now = field_text(field);
-    for (const Diagnosis& one : diagnoses()) {
+    for (const FailureMode& one : failure_modes()) {
         const Rect line = ui::next_area(c, 22);
         const bool chosen = one.id == now;
         if (ui::press_row(c, fmt::format("clinic.diagnosis.{}", one.id), line, chosen))

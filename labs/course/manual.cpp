@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/units.h"
 #include "core/formats/format.h"
 #include "core/lesson/glossary.h"
+#include "core/run/modes.h"
+#include "core/run/rules.h"
 #include "core/scaling/recipe_keys.h"
 #include "core/scaling/recipe_lists.h"
 #include "labs/course/deck_pages.h"
@@ -117,6 +120,41 @@ ManualPage formats_page() {
     return {"lists/formats", "Formats", text};
 }
 
+// The number of a finding that is only hinted at has a question mark.
+bool is_of(const RunRule& rule, const FailureMode& mode) {
+    return rule.number.substr(0, rule.number.find('?')) == mode.id;
+}
+
+ManualPage modes_page() {
+    std::string text =
+        "# Modes of failure\n\nFP8 training fails in these ways. The run doctor, `fp8lab watch`, and the "
+        "clinic, [L16](lab:clinic), number them alike. The doctor reads a log of tensors, in which some of "
+        "them do "
+        "not "
+        "show; [Read the run doctor](how-to/doctor) has a run.\n\n" +
+        table({"mode", "what it is", "what the doctor finds of it"});
+    for (const FailureMode& mode : failure_modes()) {
+        std::string found;
+        for (const RunRule& rule : run_rules())
+            if (is_of(rule, mode)) found += (found.empty() ? "" : "; ") + plain_markdown(rule.name);
+        text += row({std::string(mode.id), plain_markdown(mode.words), found.empty() ? "nothing" : found});
+    }
+    text +=
+        "\n## What the doctor finds\n\nIn the order in which rules are tried. Of those above \"" +
+        plain_markdown(std::ranges::find(run_rules(), false, &RunRule::one_of)->name) +
+        "\" a tensor has at most one, the first that holds; the others are told beside it. Steps are those "
+        "that were logged. The limits were set on small runs, so a finding is a reason to look.\n";
+    for (const RunRule& rule : run_rules()) {
+        text += fmt::format("\n### {}\n\n", plain_markdown(rule.name));
+        if (!rule.number.empty())
+            text += rule.number.ends_with("?") ? fmt::format("A hint at mode {}. ", rule.number.front())
+                                               : fmt::format("Mode {}. ", rule.number);
+        text += fmt::format("{} One change that treats it: {}.\n", condition_of(rule),
+                            plain_markdown(rule.treatment));
+    }
+    return {"lists/modes", "Modes of failure", text};
+}
+
 }  // namespace
 
 std::string plain_markdown(std::string_view text) {
@@ -148,10 +186,11 @@ ManualPage terms_page() {
 std::vector<ManualPart> manual() {
     std::vector<ManualPart> parts = written_manual();
     parts.push_back(lectures_part());
-    parts.push_back({"lists",
-                     "Reference",
-                     "Written by the program from its own tables.",
-                     {labs_page(), exercises_page(), recipes_page(), options_page(), formats_page()}});
+    parts.push_back(
+        {"lists",
+         "Reference",
+         "Written by the program from its own tables.",
+         {labs_page(), exercises_page(), recipes_page(), options_page(), formats_page(), modes_page()}});
     return parts;
 }
 

@@ -10,7 +10,7 @@
 namespace fp8lab {
 
 // The pages of written_manual(), then the part "lectures" (labs/course/deck_pages.h) and the part "lists": labs, exercises,
-// recipes, their options, formats. Throws as written_manual() does.
+// recipes, their options, formats, modes of failure. Throws as written_manual() does.
 std::vector<ManualPart> manual();
 
 // "lists/terms": every term of the glossary, with a place "term-<id>" each. The window has the glossary itself.

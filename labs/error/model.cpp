@@ -137,7 +137,9 @@ const LabInfo RoundingError::kInfo = {
     "How wrong is a rounded number?",
     "Every cast rounds. How large is the error, and where does the format end?",
     20,
-    "L1"};
+    "L1",
+    "",
+    "it shows the error of single numbers, and no layer is cast"};
 
 std::span<const Experiment<RoundingError>> RoundingError::experiments() {
     static constexpr std::array<Experiment<RoundingError>, 1> kOne = {

@@ -19,7 +19,9 @@ const LabInfo Gpus::kInfo = {
     "Many GPUs, one set of weights",
     "Every GPU has a batch of its own. What must travel between them, and in how many bits?",
     35,
-    "L8"};
+    "L8",
+    "",
+    "it shows what travels between ranks, and a notebook is one process"};
 
 Source source_of(const Shipped& shipped, const Recorded& recorded) {
     for (const Recording& recording : shipped.recordings) {

@@ -145,6 +145,26 @@ Figure Lower::thumbnail() const {
     return figure;
 }
 
+std::vector<std::string> Lower::recipes() const {
+    const Params& p = params;
+    std::vector<std::string> ids;
+    if (p.experiment == "cascade") ids = {p.high, p.low};
+    if (p.experiment == "tokens") ids = {p.tokens.high, p.tokens.low};
+    if (p.experiment == "mix" || p.experiment == "ranges") {
+        if (p.uniform != "mix")
+            ids = {p.uniform};
+        else
+            ids.assign(p.w.begin(), p.w.end());
+        if (p.uniform == "mix" && p.both()) ids.insert(ids.end(), p.a.begin(), p.a.end());
+    }
+    if (p.experiment == "mix") ids.push_back(p.probe);
+    std::vector<std::string> out;
+    for (const std::string& id : ids)
+        if (id != "w")
+            out.push_back(find_low_format(id, "recipe").recipe);  // "w": as the weights of the layer
+    return out;
+}
+
 LabEntry entry() { return entry_of<LowerLab>(Lower::kInfo); }
 
 }  // namespace fp8lab::lower

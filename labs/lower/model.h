@@ -62,6 +62,8 @@ struct Lower {
     static std::span<const NamedJudge> judges();
     std::vector<table::Part*> parts() { return {&mixes, &ranges, &cascade, &kv, &tokens, &outcome}; }
     std::vector<table::MetricRow> common_metrics() const;  // of the mix
+    // Of the formats of the part that is shown; its cache of keys and values has none.
+    std::vector<std::string> recipes() const;
     Figure thumbnail() const;
     void settle();  // outliers and smoothing need relu
     // "reveal": all mixes are drawn. "take_best": the best mix with at most the own one's bits.

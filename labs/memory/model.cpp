@@ -53,7 +53,8 @@ const LabInfo Memory::kInfo = {"memory",
                                "FP8 weights are half as large. Does training take half the memory?",
                                20,
                                "L8",
-                               "GPU too"};
+                               "GPU too",
+                               "it counts bytes, and no layer is cast"};
 
 Memory::Memory(Backends backends)
     : live(

@@ -86,7 +86,9 @@ const LabInfo Ruler::kInfo = {"ruler",
                               "The uneven ruler",
                               "A format has few values. Where are they, and where is your tensor?",
                               15,
-                              "L1"};
+                              "L1",
+                              "",
+                              "it compares the values of formats, and no layer is cast"};
 
 std::span<const Experiment<Ruler>> Ruler::experiments() {
     static constexpr std::array<Experiment<Ruler>, 1> kOne = {

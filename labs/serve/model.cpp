@@ -170,6 +170,18 @@ bool Serve::stale() const {
     return chosen.is_old() || stems.is_old() || gains.is_old() || amax.is_old();
 }
 
+std::vector<std::string> Serve::recipes() const {
+    const std::string& part = params.experiment;
+    const std::string recipe = part == "kv" ? ""
+                                            : find_low_format(part == "draft"     ? params.draft
+                                                              : part == "rollout" ? params.rollout
+                                                                                  : params.scheme,
+                                                              "recipe")
+                                                  .recipe;
+    if (recipe.empty()) return {};
+    return {part == "qat" ? fake_recipe(params.scheme) : recipe};
+}
+
 LabEntry entry() { return entry_of<ServeLab>(Serve::kInfo); }
 
 }  // namespace fp8lab::serve

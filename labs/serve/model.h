@@ -86,6 +86,8 @@ struct Serve {
     std::vector<table::Part*> parts() {
         return {&chosen, &stems, &gains, &amax, &drafts, &round, &rollouts, &qat, &kv};
     }
+    // Of the formats of the part that is shown. INT4 and NF4 have none, and neither has a cache of keys and values.
+    std::vector<std::string> recipes() const;
     Figure thumbnail() const;
     void settle() { problem.clear(); }
     bool perform(std::string_view action);  // "round": the next verification

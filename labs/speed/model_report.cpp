@@ -75,6 +75,8 @@ std::vector<Metric> SpeedLab::metrics() const {
     out.number("notebook.ratio", o.notebook.ratio().value);
     out.number("notebook.left_of_ridge", o.roofs.ridge_bf16() / o.notebook.ai_bf16);
     out.number("casts_us", 1000 * o.cast_ms(), "\u00b5s");
+    out.number("cast_x_us", o.x ? 1000 * o.x->median_ms : kAbsent, "\u00b5s");
+    out.number("cast_x_both_us", o.x && o.x->both_ms > 0 ? 1000 * o.x->both_ms : kAbsent, "\u00b5s");
     out.number("ratio_with_casts", o.with_casts.value);
     out.number("crossover_m", o.sweep.crossover_m);
     out.number("m_at_1_5", o.sweep.m_at_1_5);

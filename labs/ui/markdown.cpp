@@ -144,6 +144,8 @@ void draw_code(Context& context, const Block& code, Links& links) {
         if (line.size() == rest.size()) break;
         rest.remove_prefix(line.size() + 1);
     }
+    if (const std::string note = code_note(code.info); !note.empty())
+        text(context, note, Role::muted, {Face::sans, 13});
     Rect area = next_area(context, static_cast<float>(lines.size()) * 20 + 16);
     fill_rect(context, area, {Role::field}, 4);
     float y = area.y0 + context.px(18);

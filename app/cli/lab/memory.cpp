@@ -72,6 +72,7 @@ void print_table(const Lab& lab) {
     line("bytes per parameter", "bytes_per_parameter", "B");
     line("tokens to break even", "break_even_tokens", "");
     line("transfers of a step", "offload_s", "s");
+    line("the GPU has", "gpu_size_gb", "GB");
     out += fmt::format("{:<27} {:>11}\n", "fits into the GPU", find("fits").value == 1 ? "yes" : "no");
     out += fmt::format("{:<27} {:>11}\n", "update", find("update_path").text);
     write_stdout(out);

@@ -57,9 +57,11 @@ std::string measured(const Lab& lab) {
 std::string lab_notebook(Lab& lab, const std::string& command) {
     Notebook notebook;
     for (const std::string& text : lab.recipes()) notebook.recipes.push_back(parse_recipe(text));
+    const LabInfo& info = lab.info();
     if (notebook.recipes.empty())
         throw usage_error("--notebook",
-                          fmt::format("the state of {} has no recipe to write code for", lab.info().name()));
+                          fmt::format("the state of {} has no recipe to write code for{}{}", info.name(),
+                                      info.no_code.empty() ? "" : ": ", info.no_code));
     notebook.opening = {question(lab.info(), command), state(lab.fields()), measured(lab)};
     return notebook_json(notebook);
 }

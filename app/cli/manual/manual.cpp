@@ -7,13 +7,13 @@
 #include <memory>
 
 #include "app/cli/manual/manual_html.h"
+#include "app/cli/manual/manual_text.h"
 #include "app/cli/manual/verb_pages.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
 #include "core/files/outputs.h"
-#include "core/lesson/lesson.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -63,8 +63,7 @@ void run_manual(const ManualArguments& arguments) {
         return write_file(arguments.html, pages.empty() ? manual_html(parts) : pages_html(pages));
     }
     if (pages.empty()) return print_contents(parts);
-    for (std::size_t i = 0; i < pages.size(); ++i)
-        write_stdout((i == 0 ? "" : "\n") + without_links(pages[i].text));
+    for (std::size_t i = 0; i < pages.size(); ++i) write_stdout((i == 0 ? "" : "\n") + manual_text(pages[i]));
 }
 
 }  // namespace

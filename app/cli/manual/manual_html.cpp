@@ -44,6 +44,9 @@ class PageWriter {
         if (const auto number = seen_number(link))
             return fmt::format("<span class=\"n\" title=\"{}: {}\">", escaped_markup(command_),
                                escaped_markup(number->path));
+        if (link.starts_with(kPublishedLink))
+            return fmt::format("<span class=\"n\" title=\"{}\">",
+                               escaped_markup(link.substr(kPublishedLink.size())));
         if (link.starts_with(kPlaceLink))
             return fmt::format("<span id=\"{}\">", escaped_markup(link.substr(kPlaceLink.size())));
         if (!whole_) return {};
@@ -58,15 +61,8 @@ class PageWriter {
     }
     std::string above_code(const MarkdownBlock& code) {
         if (code.info.starts_with("sh")) command_ = last_line(words_of(code.cells.front()));
-        if (code.info == "text") return "<p class=\"ask\">It prints, among other lines:</p>\n";
-        if (code.info == "sh needs=torch") return "<p class=\"ask\">Needs PyTorch.</p>\n";
-        if (code.info == "sh needs=model") return "<p class=\"ask\">Needs a model of yours.</p>\n";
-        if (code.info == "sh needs=exercises")
-            return "<p class=\"ask\">Needs exercises that you have done.</p>\n";
-        if (const auto exit = code.info.find("exit="); exit != code.info.npos)
-            return fmt::format("<p class=\"ask\">Ends with exit code {}.</p>\n",
-                               escaped_markup(code.info.substr(exit + 5)));
-        return {};
+        const std::string note = code_note(code.info);
+        return note.empty() ? "" : fmt::format("<p class=\"ask\">{}</p>\n", escaped_markup(note));
     }
 
     bool whole_;  // all pages are in the file, so that links have their places

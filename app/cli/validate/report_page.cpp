@@ -127,7 +127,8 @@ void Page::checks() {
             "and products against the CPU.");
     const bool passed = report_["passed"];
     add("<details{}>\n<summary>{}</summary>\n", passed ? "" : " open",
-        passed ? "All of them passed." : "Not all of them passed, or were done.");
+        passed ? fmt::format("All {} of them passed.", report_["checks"].size())
+               : "Not all of them passed, or were done.");
     table({"check", "result", ""});
     for (const Json& check : report_["checks"]) {
         const bool met = check["passed"];
@@ -140,14 +141,14 @@ void Page::checks() {
 
 void Page::recipes() {
     section("Recipes on the CPU",
-            "The same short training under every recipe. Tail loss: the mean of the last steps. Gap: against "
-            "bf16. The checksum is of the losses of all steps; it is the same in every call of this version "
-            "on this "
-            "processor.");
+            "The same short training under every recipe. Tail loss: the mean of the last steps. Loss gap: "
+            "against bf16. The checksum is of the losses of all steps; it is the same in every call of this "
+            "version on this processor.");
     if (!there("recipes", "trained")) return;
     const Json& recipes = report_["recipes"];
     add("<p class=\"ask\"><code>fp8lab train {}</code></p>\n", shown(recipes["command_line"]));
-    table({"recipe", "first loss", "tail loss", "gap, %", "worst underflow, %", "ms a step", "checksum"});
+    table({"recipe", "first loss", "tail loss", "loss gap, %", "worst underflow, %", "of", "ms per step",
+           "checksum"});
     for (const Json& arm : recipes["arms"]) {
         const Json& worst = arm["worst_underflow"];
         const Json& stopped = arm["first_nonfinite"];
@@ -155,10 +156,9 @@ void Page::recipes() {
              stopped.is_null()
                  ? shown(arm["tail_loss"])
                  : fmt::format("{} at step {}", shown(stopped["tensor"]), shown(stopped["step"])),
-             shown(arm["gap_pct"]),
-             worst.is_null() ? shown(worst)
-                             : fmt::format("{} {}", shown(worst["tensor"]), shown(worst["mean_pct"])),
-             shown(arm["step_ms"]), shown(arm["losses_checksum"])});
+             shown(arm["gap_pct"]), shown(worst.is_null() ? worst : worst["mean_pct"]),
+             shown(worst.is_null() ? worst : worst["tensor"]), shown(arm["step_ms"]),
+             shown(arm["losses_checksum"])});
     }
     end_table();
 }
@@ -192,7 +192,7 @@ void Page::speed() {
         recording.is_null() ? std::string("none of this shape")
                             : fmt::format("{}, {}{}", shown(recording["gpu"]), shown(recording["date"]),
                                           recording["same_card"].get<bool>() ? "" : ", another card"));
-    table({"recipe", "ms a step", "IQR, ms", "recorded, ms", "times the recorded", "memory"});
+    table({"recipe", "ms per step", "IQR, ms", "recorded, ms", "times the recorded", "memory"});
     for (const Json& arm : speed["arms"])
         row({shown(arm["recipe"]), shown(arm["median_ms"]), shown(arm["iqr_ms"]), shown(arm["recorded_ms"]),
              shown(arm["of_recorded"]), bytes_shown(arm["memory_bytes"])});
@@ -203,7 +203,7 @@ void Page::memory() {
     section("Memory", "Of this process, and of the trainings above.");
     if (!there("memory", "measured")) return;
     const Json& memory = report_["memory"];
-    table({"", "bytes"});
+    table({"", "size"});
     row({"main memory that is free", bytes_shown(memory["free_bytes"])});
     row({"most that this process had", bytes_shown(memory["peak_bytes"])});
     row({"planned for the trainings on the CPU", bytes_shown(memory["recipes_bytes"])});

@@ -65,8 +65,19 @@ std::optional<SeenNumber> seen_number(std::string_view link) {
     return out;
 }
 
+std::string code_note(std::string_view info) {
+    if (info == "text") return "It prints, among other lines:";
+    if (info == "sh needs=torch") return "Needs PyTorch.";
+    if (info == "sh needs=model") return "Needs a model of yours.";
+    if (info == "sh needs=exercises") return "Needs exercises that you have done.";
+    constexpr std::string_view kExit = "exit=";
+    if (const auto exit = info.find(kExit); exit != info.npos)
+        return fmt::format("Ends with exit code {}.", info.substr(exit + kExit.size()));
+    return {};
+}
+
 bool is_plain_link(std::string_view link) {
-    return link.starts_with(kSeenLink) || link.starts_with(kPlaceLink);
+    return link.starts_with(kSeenLink) || link.starts_with(kPlaceLink) || link.starts_with(kPublishedLink);
 }
 
 }  // namespace fp8lab

@@ -12,6 +12,7 @@
 //   [31.5](seen:metrics/sqnr_db)      is a number that the command above it prints: the path in its JSON
 //   [2.6](seen:arms/1/gap_pct~1.5)    the same, where another machine may differ by 1.5: of a training
 //   {runs L8 delayed gap_pct mean}    is a number of ten trainings (core/lesson/runs.h)
+//   [0.25](published:arXiv-2412.19437)  is a number that others have published there
 //
 // A block ```sh is commands, which a test runs page by page in an empty folder. "```sh exit=2" ends with that code.
 // "```sh needs=X" needs torch or no-gpu, without which the test leaves it out, or a model or exercises, of which the test
@@ -47,8 +48,12 @@ struct SeenNumber {
 // Of a link; none: it is no number.
 std::optional<SeenNumber> seen_number(std::string_view link);
 
+// What stands above a block of code, by what stands behind its fence: "Needs PyTorch."; empty: nothing.
+std::string code_note(std::string_view info);
+
 // Where a link leads in the window and in HTML alike.
-inline constexpr std::string_view kSeenLink = "seen:", kLabLink = "lab:", kPlaceLink = "place:";
+inline constexpr std::string_view kSeenLink = "seen:", kLabLink = "lab:", kPlaceLink = "place:",
+                                  kPublishedLink = "published:";
 // Words that are no control: a number, or a place that others link to ("place:term-amax").
 bool is_plain_link(std::string_view link);
 

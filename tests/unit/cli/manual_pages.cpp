@@ -224,9 +224,10 @@ std::vector<std::string> loose_numbers(const std::string& markdown) {
     for (const MarkdownBlock& block : parse_markdown(text)) {
         if (block.kind == BlockKind::code) continue;
         for (const MarkdownCell& cell : block.cells) {
-            std::string words;  // a number of a run, or in code, is none
+            std::string words;  // a number of a run, of a publication, or in code, is none
             for (const MarkdownRun& run : cell)
-                words += seen_number(run.link) || run.code ? "SEEN" : run.text;
+                words += seen_number(run.link) || run.link.starts_with(kPublishedLink) || run.code ? "SEEN"
+                                                                                                   : run.text;
             for (std::sregex_iterator at(words.begin(), words.end(), kNumber), end; at != end; ++at) {
                 const std::string digits = std::regex_replace((*at)[2].str(), std::regex(","), "");
                 if ((*at)[3].matched || (*at)[4].matched || std::stod(digits) > 256)

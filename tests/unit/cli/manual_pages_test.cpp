@@ -14,6 +14,8 @@
 #include "app/cli/manual/verb_pages.h"
 #include "core/files/files.h"
 #include "core/lesson/manual/markdown.h"
+#include "core/run/modes.h"
+#include "core/run/rules.h"
 #include "labs/course/manual.h"
 
 using namespace fp8lab;
@@ -102,10 +104,54 @@ TEST_CASE("no number stands in the manual without its run") {
     CHECK(loose_numbers(
               "It is [31.5](seen:a) dB, {runs L8 delayed gap_pct mean} %, E4M3, 2^-24, 1/17, `448`, 16 bits.")
               .empty());
+    CHECK(loose_numbers("[0.25](published:arXiv-2412.19437) %").empty());
     CHECK(loose_numbers("31.5 dB").size() == 1);
     CHECK(loose_numbers("| a |\n|---|\n| 7 % |").size() == 1);
     CHECK(loose_numbers("a history of 1024, and 57,344").size() == 2);
     CHECK(loose_numbers("```sh\nfp8lab run L1 --set x=448.5\n```").empty());
+}
+
+TEST_CASE("a spread of seeds says which one it is, and a gap is one of two things") {
+    const auto has = [](const std::string& text, const char* words) { return text.find(words) != text.npos; };
+    static const std::regex kNumber(R"(\{runs \S+ \S+ \S+ (\w+)\})"),
+        kGap(R"((loss )?\[?(loss )?gaps?\b(\]\((ulp|loss-gap)\))?)");
+    int spreads = 0, gaps = 0;
+    for (const ManualPart& part : written_manual()) {
+        for (const ManualPage& page : part.pages) {
+            CAPTURE(page.id);
+            const std::string text = read_text(asset("docs/manual/" + page.id + ".md"));
+            for (std::sregex_iterator at(text.begin(), text.end(), kNumber), end; at != end;
+                 ++at, ++spreads) {
+                const std::string what = (*at)[1];
+                CAPTURE(what);
+                if (what == "interval")
+                    CHECK(has(text, "](prediction-interval)"));
+                else
+                    CHECK((what == "range" && has(text, "smallest and the largest")));
+            }
+            for (std::sregex_iterator at(text.begin(), text.end(), kGap), end; at != end; ++at, ++gaps) {
+                const bool of_losses = (*at)[1].matched || (*at)[2].matched;
+                CHECK_MESSAGE((of_losses ? (*at)[4] != "ulp" : (*at)[4] == "ulp"), at->str());
+            }
+        }
+    }
+    CHECK(spreads > 20);
+    CHECK(gaps >= 20);
+}
+
+TEST_CASE("the page of modes has every mode and every rule of the run doctor, with their limits") {
+    const auto parts = manual();
+    const ManualPage* page = find_page(parts, "lists/modes");
+    REQUIRE(page != nullptr);
+    for (const FailureMode& mode : failure_modes())
+        CHECK(page->text.find("| " + std::string(mode.id) + " | " + plain_markdown(mode.words)) !=
+              std::string::npos);
+    for (const RunRule& rule : run_rules()) {
+        CHECK(page->text.find("### " + std::string(rule.name) + "\n") != std::string::npos);
+        CHECK(page->text.find(plain_markdown(rule.treatment)) != std::string::npos);
+    }
+    CHECK(page->text.find("32 times the median of the 32 steps before") != std::string::npos);
+    CHECK(page->text.find('{') == std::string::npos);
 }
 
 TEST_CASE("no link of the manual leads nowhere") {

@@ -21,9 +21,30 @@ TEST_CASE("manual prints its contents, pages as text, and names what is no page"
     CHECK(page.out.find("\n# plan\n") != std::string::npos);
     CHECK(page.out.find("--tokens-per-second") != std::string::npos);
     CHECK(page.out.find("](") == std::string::npos);
+    CHECK(page.out.find("```") == std::string::npos);
     const Finished none = fp8lab("manual how-to/nothing");
     CHECK(none.code == 2);
     CHECK(none.err.find("unknown page 'how-to/nothing'") != std::string::npos);
+}
+
+TEST_CASE("a page as text says where its links lead, what a command needs, and has no sign of Markdown") {
+    const std::string doctor = fp8lab("manual how-to/doctor").out;
+    CHECK(doctor.find("(tutorial/pytorch)") != std::string::npos);
+    CHECK(doctor.find("(lists/modes)") != std::string::npos);
+    CHECK(doctor.find("\nTerms, which `fp8lab list terms TERM` explains: ") != std::string::npos);
+    CHECK(doctor.find("amax-history") != std::string::npos);
+    CHECK(doctor.find("\n    fp8lab watch run.csv\n") != std::string::npos);
+    CHECK(fp8lab("manual how-to/export").out.find("\nNeeds PyTorch.\n    python3 mxfp8.py\n") !=
+          std::string::npos);
+    for (const char* id : {"lists/terms", "lists/recipes", "lists/options", "lists/exercises"}) {
+        CAPTURE(id);
+        const Finished list = fp8lab(std::string("manual ") + id);
+        CHECK(list.code == 0);
+        CHECK(list.out.find('\\') == std::string::npos);
+        CHECK(list.out.find("Terms, which") == std::string::npos);  // the glossary has its terms itself
+    }
+    const std::string words = fp8lab("list terms spike").out;
+    CHECK(words.starts_with("spike"));
 }
 
 TEST_CASE("manual writes one HTML file of all or of some pages, and refuses a place that cannot be written") {

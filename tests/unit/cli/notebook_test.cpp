@@ -1,6 +1,9 @@
 // fp8lab run LAB --notebook: a lab as a notebook.
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <regex>
+
 #include "process.h"
 #include "tests/json.h"
 
@@ -53,6 +56,29 @@ TEST_CASE("run: --notebook of labs with one recipe, and on stdout") {
           std::string::npos);
 }
 
+TEST_CASE("run: notebooks of L6, L11 and L17 have the recipes of what they show") {
+    const auto modules = [](const std::string& arguments) {
+        const auto book = parsed(fp8lab("run " + arguments + " --notebook -").out);
+        static const std::regex kFile("^%%writefile (\\w+)\\.py\n");
+        std::string out;
+        for (const auto& cell : book.at("cells")) {
+            const std::string text = joined(cell.at("source"));
+            std::smatch file;
+            if (cell.at("cell_type") == "code" && std::regex_search(text, file, kFile))
+                out += file.str(1) + " ";
+        }
+        CHECK(joined(book.at("cells").back().at("source")).find("module.check()") != std::string::npos);
+        return out;
+    };
+    CHECK(modules("L6") == "fp8lab_current fp8lab_rowwise fp8lab_block128_pow2_0 fp8lab_mxfp8 fp8lab_nvfp4 ");
+    CHECK(modules("L6 --set element=e5m2 --set pow2=1 --set scheme=mx32 --set rule=floor") ==
+          "fp8lab_current_fwd_e5m2_pow2_1 fp8lab_rowwise_fwd_e5m2_pow2_1 fp8lab_block128_fwd_e5m2 "
+          "fp8lab_mxfp8_fwd_e5m2_mxrule_floor fp8lab_nvfp4 ");
+    CHECK(modules("L11 --set w2=e4m3 --set probe=e4m3-row") == "fp8lab_mxfp8 fp8lab_current fp8lab_rowwise ");
+    CHECK(modules("L11 --set experiment=cascade") == "fp8lab_mxfp8 fp8lab_mxfp4 ");
+    CHECK(modules("L17 --set scheme=mxfp8") == "fp8lab_mxfp8 ");
+}
+
 TEST_CASE("run: a notebook has the reason in place of code that plain PyTorch cannot express") {
     const auto book = parsed(fp8lab("run L8 --set master=none --notebook -").out);
     std::string code, text;
@@ -75,11 +101,38 @@ TEST_CASE("run: --notebook says why there is none, and replaces nothing else") {
         CHECK(run.out.empty());
         CHECK(run.err.find(says) != std::string::npos);
     };
-    fails("L1 --notebook -", "fp8lab: --notebook: the state of L1 has no recipe to write code for\n");
+    fails("L1 --notebook -",
+          "fp8lab: --notebook: the state of L1 has no recipe to write code for: it shows one code at a time, "
+          "and "
+          "fp8lab codes prints them all\n");
+    for (const char* lab : {"L2", "L3", "L7", "L10"})
+        fails(std::string(lab) + " --notebook -", "no recipe to write code for: it ");
+    fails("L15 --notebook -", "it shows what travels between ranks, and a notebook is one process\n");
+    fails("L17 --set experiment=kv --notebook -", "the state of L17 has no recipe to write code for\n");
+    fails("L17 --set scheme=int4-g32 --notebook -", "the state of L17 has no recipe to write code for\n");
     fails("L14 --notebook -", "the state of L14 has no recipe");  // attention alone
-    fails("L16 --notebook -", "the state of L16 has no recipe");  // sealed
+    fails("L16 --notebook -", "no recipe to write code for: that of a case is sealed\n");
     fails("L8 --notebook - --words", "--words");
     fails("L8 --notebook - --export " + quoted(scratch / "folder"), "--export");
     spit(scratch / "page.html", "<html></html>");
     fails("L8 --notebook " + quoted(scratch / "page.html"), "a page");
+}
+
+TEST_CASE("the notebooks of L6, L11 and L17 run in Jupyter without a GPU, and their codes agree") {
+    if (std::system("python3 -c 'import torch, nbconvert, ipykernel' >/dev/null 2>&1") != 0) {
+        MESSAGE("skipped: python3 lacks torch, nbconvert or ipykernel here");
+        return;
+    }
+    for (const char* lab : {"L6 --set element=e5m2", "L11 --set probe=e4m3-row", "L17"}) {
+        CAPTURE(lab);
+        const Scratch scratch;
+        CHECK(fp8lab(std::string("run ") + lab + " --notebook " + quoted(scratch / "in.ipynb")).code == 0);
+        const std::string command = "cd " + quoted(scratch / "") +
+                                    " && CUDA_VISIBLE_DEVICES= python3 -m nbconvert --to notebook --execute "
+                                    "--output out.ipynb in.ipynb >err 2>&1";
+        REQUIRE_MESSAGE(std::system(command.c_str()) == 0, slurp(scratch / "err"));
+        const auto book = parsed(slurp(scratch / "out.ipynb"));
+        const std::string said = joined(book.at("cells").back().at("outputs").at(0).at("text"));
+        CHECK(said.starts_with("The codes are FP8 Lab's: fp8lab_"));
+    }
 }

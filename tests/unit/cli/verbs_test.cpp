@@ -216,6 +216,9 @@ TEST_CASE("memory gives the JSON of run L10, for a model of the table and for a 
     const Finished table = fp8lab("memory --plan seed-offload");
     CHECK(table.code == 0);
     CHECK(table.out.find("on the GPU                       14.000 GB") != std::string::npos);
+    CHECK(table.out.find(
+              "the GPU has                     150.100 GB\nfits into the GPU                   yes\n") !=
+          std::string::npos);
     CHECK(parsed(fp8lab("run L10").out)["provenance"] == "recorded");
 }
 

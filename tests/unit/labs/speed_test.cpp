@@ -99,7 +99,10 @@ TEST_CASE("L9: casts by hand, counted as asked, read twice by current scaling") 
           doctest::Approx(made("fprop.bf16_ms") / (made("fprop.fp8_ms") + made("casts_us") / 1000)));
     made.set({"recipe=current"});
     CHECK(made("casts_us") == doctest::Approx(us(5 * elements, 2)));
+    CHECK(made("cast_x_us") == doctest::Approx(us(5 * 8192.0 * 4096, 1)));
     made.set({"recipe=delayed", "casts=x"});
+    CHECK(made("cast_x_us") == made("casts_us"));
+    CHECK(made("cast_x_both_us") == doctest::Approx(1.3 * made("cast_x_us")));
     CHECK(made("casts_us") == doctest::Approx(us(3 * 8192.0 * 4096, 1)));
     made.set({"casts=none"});
     CHECK(made("casts_us") == 0);

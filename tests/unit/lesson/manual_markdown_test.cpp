@@ -1,9 +1,10 @@
-// Markdown as blocks, and these as HTML.
+// Markdown as blocks, and these as HTML and as text.
 #include <doctest/doctest.h>
 
 #include "core/lesson/manual/manual.h"
 #include "core/lesson/manual/markdown.h"
 #include "core/lesson/manual/markdown_html.h"
+#include "core/lesson/manual/markdown_text.h"
 
 using namespace fp8lab;
 
@@ -11,6 +12,10 @@ namespace {
 
 std::string html(const std::string& text, HtmlOptions options = {}) {
     return markdown_html(parse_markdown(text), options);
+}
+
+std::string plain(const std::string& text, TextOptions options = {}) {
+    return markdown_text(parse_markdown(text), options);
 }
 
 }  // namespace
@@ -47,6 +52,35 @@ TEST_CASE("HTML of each block") {
     CHECK(html("<b>no tag</b>") == "<p>&lt;b&gt;no tag&lt;/b&gt;</p>\n");
 }
 
+TEST_CASE("text of each block, without marks of Markdown") {
+    CHECK(plain("# A & B") == "# A & B\n");
+    CHECK(plain("a **b** `c`\nd\n\ne \\<f\\> \\| 2\\*3") == "a b `c` d\n\ne <f> | 2*3\n");
+    CHECK(plain("```sh needs=gpu\na <b\n\nc\n```") == "    a <b\n\n    c\n");
+    CHECK(plain("- a\n- b\n  1. c\n- d\n\ne") == "- a\n- b\n  1. c\n- d\n\ne\n");
+    CHECK(plain("| a | bcd |\n|---|---|\n| \u00b5s | d |\n\ne") == "a   bcd\n--  ---\n\u00b5s  d\n\ne\n");
+    CHECK(plain("a\n\n---\n\nb", {.width = 4}) == "a\n\n----\n\nb\n");
+}
+
+TEST_CASE("text is wrapped between words: paragraphs, items, and cells in their columns") {
+    CHECK(plain("one two three", {.width = 8}) == "one two\nthree\n");
+    CHECK(plain("- one two three", {.width = 9}) == "- one two\n  three\n");
+    CHECK(plain("a-word-that-is-long b", {.width = 4}) == "a-word-that-is-long\nb\n");
+    CHECK(plain("| a | b |\n|---|---|\n| one | first second third |", {.width = 18}) ==
+          "a    b\n---  -------------\none  first second\n     third\n");
+    CHECK(plain("```\none two three\n```", {.width = 8}) == "    one two three\n");
+}
+
+TEST_CASE("text has behind a link and above code what its writer says") {
+    TextOptions options;
+    options.behind_link = [](const MarkdownRun& run) { return run.link == "a" ? std::string("page a") : ""; };
+    options.above_code = [](const MarkdownBlock& code) { return code_note(code.info); };
+    CHECK(plain("[1](a), [2](b)", options) == "1 (page a), 2\n");
+    CHECK(plain("```sh exit=2\nfp8lab\n```", options) == "Ends with exit code 2.\n    fp8lab\n");
+    CHECK(plain("```sh\nfp8lab\n```", options) == "    fp8lab\n");
+    CHECK(code_note("sh needs=torch") == "Needs PyTorch.");
+    CHECK(code_note("text") == "It prints, among other lines:");
+}
+
 TEST_CASE("a link is opened by who writes the page, and without a tag it is its words") {
     HtmlOptions options;
     options.open_link = [](const MarkdownRun& run) {
@@ -64,5 +98,6 @@ TEST_CASE("a number of a run names its path and how far it may be off") {
     CHECK_THROWS(seen_number("seen:a~b"));
     CHECK(is_plain_link("seen:a"));
     CHECK(is_plain_link("place:term-amax"));
+    CHECK(is_plain_link("published:arXiv-2412.19437"));
     CHECK_FALSE(is_plain_link("amax"));
 }

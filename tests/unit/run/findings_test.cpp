@@ -3,11 +3,14 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <random>
 
+#include "core/run/modes.h"
 #include "core/run/read_run.h"
+#include "core/run/rules.h"
 #include "made_series.h"
 
 using namespace fp8lab;
@@ -351,4 +354,20 @@ TEST_CASE(
     CHECK(said[0].find("only an upper bound of what becomes 0 is known: at most 75.0 %, of dy") !=
           std::string::npos);
     CHECK(not_known(log_of(wide), parse_recipe("current")).empty());
+}
+
+TEST_CASE("every rule says when it holds, with the limits in force, and its number is a mode of failure") {
+    const auto modes = failure_modes();
+    for (const RunRule& rule : run_rules()) {
+        CAPTURE(std::string(rule.name));
+        const std::string words = condition_of(rule);
+        CHECK(words.ends_with('.'));
+        CHECK(words.find('{') == std::string::npos);
+        const std::string_view number = rule.number.substr(0, rule.number.find('?'));
+        CHECK((number.empty() || std::ranges::find(modes, number, &FailureMode::id) != modes.end()));
+    }
+    const auto rule = std::ranges::find(run_rules(), FindingKind::spike, &RunRule::kind);
+    Thresholds own;
+    own.spike = 77;
+    CHECK(condition_of(*rule, own).find("77 times the median") != std::string::npos);
 }
