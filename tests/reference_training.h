@@ -35,6 +35,7 @@ class ReferenceTraining {
     };
     Step step() {
         task_->draw(steps_done_, batch_);
+        model_->begin_step(steps_done_);
         const Matrix<double>& logits = model_->forward(batch_, casts_);
         Step done{.loss = token_loss(logits, std::get<TokenBatch>(batch_), dlogits_).loss};
         model_->backward(dlogits_, casts_);
@@ -49,7 +50,9 @@ class ReferenceTraining {
                                 .beta2 = spec_.beta2,
                                 .eps = spec_.eps};
         for (std::size_t i = 0; i < moments_.size(); ++i)
-            update(how, model_->parameters()[i].value, gradients[i], moments_[i]);
+            if (model_->plan().parameters[i].optimised)
+                update(how, model_->parameters()[i].value, gradients[i], moments_[i]);
+        model_->after_update();
         ++steps_done_;
         return done;
     }

@@ -36,6 +36,7 @@ std::vector<ScanRecipe> parse_scan_recipes(const std::string& comma_separated) {
             throw refused("fprop_in, dgrad_in, wgrad_in and colsrc are about GEMMs of a training");
         if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
         if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
+        if (recipe.router != Recipe().router) throw refused("router is of a model with experts");
         out.push_back({recipe.name, recipe.name, recipe.name, recipe, is_compared_only(recipe)});
     }
     return out;

@@ -32,6 +32,8 @@ class GemmCasts {
     // y (rows, out) is what fprop gave of the operands x (rows, K) and w (out, K), rounded: for StepRecord's instruments.
     virtual void note_product(TensorId, const Matrix<T>& /*x*/, const Matrix<T>& /*w*/,
                               const Matrix<T>& /*y*/) {}
+    // The tensor has no rows in this step, and no GEMM reads it: its history of amaxes gets a 0.
+    virtual void note_empty(TensorId) {}
     // Of the GEMM that reads the tensor, for a trace: "1.qkv".
     virtual std::string_view gemm_name(TensorId) const { return {}; }
 };
@@ -96,13 +98,23 @@ class Model {
     // that the model computes what it did for that token. These weights stay as they are from then on. Throws
     // usage_error where the model has no SwiGLU.
     virtual void align_channel(int token);
+    // Before the first forward pass of a step, also of one that is done again because it was given up. Evaluations have none.
+    virtual void begin_step(int /*step*/) {}
     virtual void after_update() {}  // called after each update of the parameters
+    // A GEMM whose output in the last forward pass decided something and was not finite: an index into plan().gemms.
+    virtual std::optional<std::uint16_t> undecided() const { return std::nullopt; }
 };
 
 // An option of a model: --name on the command line, TrainSpec::sizes[name].
 struct ModelOption {
     std::string_view name, help;
     int fallback = 0, low = 1, high = 65536;
+    std::span<const std::string_view> names = {};  // its values are words; kept is the place of one
+    int parts = 1;  // kept are such parts of the value: 2000 of 0.002 with a million
+
+    // Throws usage_error("--name", ...): no value of this option.
+    int read(std::string_view text) const;
+    std::string text(int value) const;
 };
 
 struct ModelEntry {
@@ -110,6 +122,7 @@ struct ModelEntry {
     std::string_view summary;
     std::string_view task;  // what it trains on unless told otherwise
     bool tokens = false;    // batches are TokenBatch, not DenseBatch
+    bool on_gpu = true;     // false: trained on the CPU only
     std::span<const ModelOption> options = {};
     void (*check)(const TrainSpec&) = [](const TrainSpec&) {};  // throws usage_error: sizes that do not fit
     ModelPlan (*plan)(const TrainSpec&);

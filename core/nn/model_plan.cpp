@@ -17,6 +17,8 @@ bool in_scope(CastScope scope, GemmRole role) {
             return scope == CastScope::head || scope == CastScope::all;
         case GemmRole::attention:
             return scope == CastScope::attention || scope == CastScope::all;
+        case GemmRole::router:
+            break;
     }
     return false;
 }
@@ -35,6 +37,7 @@ std::optional<TensorId> ModelPlan::find(std::string_view name) const {
 
 Recipe ModelPlan::recipe_of(const Recipe& recipe, TensorId id) const {
     const ModelGemm& reader = gemm(id);
+    if (reader.role == GemmRole::router) return router_recipe(recipe);
     if (!in_scope(recipe.scope, reader.role) || recipe.wide.contains(reader.block, blocks) ||
         std::ranges::find(recipe.wide.gemms, reader.name) != recipe.wide.gemms.end())
         return wide_recipe(recipe);
@@ -70,6 +73,8 @@ void ModelPlan::check(const Recipe& recipe, std::string_view where) const {
         throw refused("option 'acc' is unknown to this model: its products accumulate in FP32");
     if (recipe.act != SwigluForm::plain && !gated)
         throw refused("option 'act' is unknown to this model: it has no SwiGLU");
+    if (recipe.router != Recipe().router && !has(GemmRole::router))
+        throw refused("option 'router' is unknown to this model: it has no experts to choose from");
     if (recipe.granularity == Granularity::block128 && in_scope(recipe.scope, GemmRole::attention))
         throw refused("FP8 attention is not supported with blocks of 128, as in Transformer Engine");
 }

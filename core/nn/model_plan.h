@@ -13,8 +13,9 @@
 
 namespace fp8lab {
 
-// What a recipe's options name: the linear layers, the layer that gives the logits, the products inside attention.
-enum class GemmRole { linear, head, attention };
+// What a recipe's options name: the linear layers, the layer that gives the logits, the products inside attention, and what
+// chooses experts.
+enum class GemmRole { linear, head, attention, router };
 
 struct ModelGemm {
     std::string name;  // "1.qkv"
@@ -36,6 +37,7 @@ struct ParameterSpec {
     std::string name;                      // in checkpoints
     std::vector<std::size_t> shape;        // row-major
     std::optional<TensorId> operand = {};  // weights: the tensor that a GEMM reads
+    bool optimised = true;                 // false: the model itself changes it, in after_update()
     std::size_t elements() const;
 };
 
@@ -55,12 +57,12 @@ struct ModelPlan {
     bool only_gemms_read(const ParameterSpec& p) const {
         return p.operand && tensor(*p.operand).name == p.name;
     }
-    // The recipe of the GEMM that reads the tensor: wide_recipe() where `wide` names it or its block, or where
-    // `scope` leaves it out. The products inside attention have one scale per tensor, as in Transformer Engine:
+    // The recipe of the GEMM that reads the tensor: router_recipe() of a router, wide_recipe() where `wide` names it or its
+    // block, or where `scope` leaves it out. The products inside attention have one scale per tensor, as in Transformer Engine:
     // recipes with rows or blocks cast them to E4M3 and E5M2 with current scales.
     Recipe recipe_of(const Recipe& recipe, TensorId id) const;
     // Throws usage_error: the recipe names a layer or a GEMM that the model does not have, or has an option that
-    // means nothing in it (scope, act), or casts attention with 1x128 blocks, which Transformer Engine refuses.
+    // means nothing in it (scope, act, router), or casts attention with 1x128 blocks, which Transformer Engine refuses.
     void check(const Recipe& recipe, std::string_view where = "--recipe") const;
     // What selects a tensor's random stream: the 1-based number of its GEMM, and its 0-based place in that GEMM.
     int ordinal(TensorId id) const { return tensor(id).gemm + 1; }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/models/mlp/model.h"
 #include "core/nn/models/transformer/model.h"
@@ -36,6 +39,29 @@ const Matrix<T>& Model<T>::decode(const Batch&, GemmCasts<T>&, KvState<T>&) {
 }
 template class Model<float>;
 template class Model<double>;
+
+int ModelOption::read(std::string_view given) const {
+    const std::string option = "--" + std::string(name);
+    if (!names.empty()) {
+        const auto hit = std::ranges::find(names, given);
+        if (hit == names.end())
+            throw unknown_name(option, name, given, names, [](std::string_view word) { return word; });
+        return static_cast<int>(hit - names.begin());
+    }
+    double value = 0;
+    const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), value);
+    const double kept = std::round(value * parts);
+    if (failure != std::errc{} || end != given.data() + given.size() || (parts == 1 && kept != value))
+        throw usage_error(option, fmt::format("'{}' is not a {}number", given, parts == 1 ? "whole " : ""));
+    if (!(kept >= low && kept <= high))
+        throw usage_error(option, fmt::format("{} is not in {}..{}", given, text(low), text(high)));
+    return static_cast<int>(kept);
+}
+
+std::string ModelOption::text(int value) const {
+    if (!names.empty()) return std::string(names[static_cast<std::size_t>(value)]);
+    return parts == 1 ? std::to_string(value) : shortest(static_cast<double>(value) / parts);
+}
 
 ModelPlan model_plan(const TrainSpec& spec) { return find_model(spec.model).plan(spec); }
 std::unique_ptr<Model<float>> make_model(const TrainSpec& spec) { return find_model(spec.model).make(spec); }

@@ -163,7 +163,7 @@ void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
         s.product_error_pct = std::numeric_limits<float>::quiet_NaN();
         for (Side& side : s.sides) {
             if (accumulate_.amax == AmaxOf::each) side.rolling = side.delayed;
-            side.casted = side.casted_before = false;
+            side.casted = side.casted_before = side.empty = false;
         }
     }
     open_ = true;
@@ -241,6 +241,11 @@ const Matrix<float>& RecipeCasts::cast(TensorId id, Along along, const Matrix<fl
     if (first && is_delayed(s, side)) note_amax(side, in, result.stats.amax);
     if (first_of_all && id == watched_) watch(id, side, in, side.cast);
     return side.cast;
+}
+
+void RecipeCasts::note_empty(TensorId id) {
+    if (evaluates_) return;
+    for (Side& side : state(id).sides) side.empty = true;
 }
 
 void RecipeCasts::note_amax(Side& side, const Matrix<float>& in, float amax) {
@@ -364,8 +369,8 @@ std::vector<TensorRecord> RecipeCasts::end_step() {
     const bool each = accumulate_.amax == AmaxOf::each;
     for (State& s : states_)
         for (Side& side : s.sides) {
-            const bool due = each ? side.casted : side.seen();
-            if (due && is_delayed(s, side)) in_use(side).update(side.scale_amax);
+            const bool due = each ? side.casted : side.seen(), empty = side.empty && !side.seen();
+            if ((due || empty) && is_delayed(s, side)) in_use(side).update(empty ? 0 : side.scale_amax);
             if (each) side.delayed = side.rolling;
         }
     open_ = false;

@@ -83,6 +83,7 @@ class RecipeCasts final : public GemmCasts<float> {
     int sum_bits() const override { return recipe_.sum_bits; }
     void note_product(TensorId w_id, const Matrix<float>& x, const Matrix<float>& w,
                       const Matrix<float>& y) override;
+    void note_empty(TensorId id) override;
     std::string_view gemm_name(TensorId id) const override { return plan_.gemm(id).name; }
     // Feeds this step's amaxes to the delayed scales. The order is that of ModelPlan::tensors; a tensor that was not
     // cast in this step has NaN.
@@ -120,6 +121,7 @@ class RecipeCasts final : public GemmCasts<float> {
             rolling;  // with AmaxOf::each, during a step, so that a step that is not ended changes nothing
         bool delayed_scale = false, rotated = false;  // rotated: along the batch
         bool casted = false, casted_before = false;   // in this micro-batch; in an earlier one of this step
+        bool empty = false;                           // not cast in this step so far, because it had no rows
         float scale_amax = 0;                         // of this step, for the delayed scale
         int saturated = 0;                            // casts of this step in which an element saturates
         CastStats stats;                              // of this step, as the next

@@ -338,7 +338,7 @@ std::string model_text(const TrainSpec& spec) {
                            to_string(spec.activation));
     std::string text = "--model " + spec.model;
     for (const ModelOption& option : find_model(spec.model).options)
-        text += fmt::format(" --{} {}", option.name, spec.sizes.at(std::string(option.name)));
+        text += fmt::format(" --{} {}", option.name, option.text(spec.sizes.at(std::string(option.name))));
     return text;
 }
 

@@ -34,6 +34,7 @@ constexpr std::array kRefused = {
     Refused{"growth_interval", "torch.amp.GradScaler does it, around a whole training"},
     Refused{"scope", kModel},
     Refused{"act", kModel},
+    Refused{"router", kModel},
     Refused{"wide", kModel},
     Refused{"acc", "the sums of PyTorch's products are FP32"},
     Refused{"fast_accum", "the sums of PyTorch's products on a CPU are FP32"},

@@ -60,6 +60,30 @@ std::string_view to_string(Gemm gemm) {
 
 bool has_inputs(const Recipe& recipe) { return std::ranges::any_of(recipe.inputs, &GemmInput::given); }
 
+namespace {
+
+// Puts all that the row says of operands into the recipe.
+void take_operands(Recipe& out, const Recipe& row) {
+    out.base = row.base;
+    out.fwd = row.fwd, out.bwd = row.bwd;
+    out.granularity = row.granularity, out.scale = row.scale;
+    out.history = row.history, out.algo = row.algo;
+    out.ema_decay = row.ema_decay, out.amax_percentile = row.amax_percentile;
+    out.margin = row.margin, out.interval = row.interval;
+    out.pow2 = row.pow2, out.mx_rule = row.mx_rule, out.round = row.round, out.round_bwd = row.round_bwd;
+    out.overflow = row.overflow, out.square_weights = row.square_weights;
+    out.rht = row.rht, out.rht_bf16 = row.rht_bf16, out.target = row.target;
+}
+
+}  // namespace
+
+Recipe router_recipe(const Recipe& recipe) {
+    Recipe out = recipe;
+    out.inputs = {};
+    take_operands(out, find_recipe(recipe.router, "recipe"));
+    return out;
+}
+
 Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm) {
     const GemmInput input = recipe.inputs[static_cast<std::size_t>(gemm)];
     Recipe out = recipe;
@@ -73,15 +97,7 @@ Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm) {
         out.fwd = out.bwd = input.format;
         return out;
     }
-    out.base = row.base;
-    out.fwd = row.fwd, out.bwd = row.bwd;
-    out.granularity = row.granularity, out.scale = row.scale;
-    out.history = row.history, out.algo = row.algo;
-    out.ema_decay = row.ema_decay, out.amax_percentile = row.amax_percentile;
-    out.margin = row.margin, out.interval = row.interval;
-    out.pow2 = row.pow2, out.mx_rule = row.mx_rule, out.round = row.round, out.round_bwd = row.round_bwd;
-    out.overflow = row.overflow, out.square_weights = row.square_weights;
-    out.rht = row.rht, out.rht_bf16 = row.rht_bf16, out.target = row.target;
+    take_operands(out, row);
     return out;
 }
 

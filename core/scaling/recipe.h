@@ -120,6 +120,9 @@ struct Recipe {
     // that cast gave; dy is not cast. The gradient of the cast itself is taken as 1 (straight-through estimator, arXiv
     // 1308.3432). Text: fake=1.
     bool fake = false;
+    // What the operands of a router's GEMM are cast to, in a mixture of experts: the base of a row, with its own options. The
+    // router is in no scope, and no wide layer. Text: router=mxfp8.
+    std::string_view router = "fp32";
     // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
     float loss_scale = 0;     // the first one
     int growth_interval = 0;  // steps without an Inf or NaN after which it doubles; 0: it stays
@@ -160,6 +163,8 @@ std::vector<Recipe> parse_recipes(std::string_view comma_separated, const Recipe
 Recipe recipe_of_gemm(const Recipe& recipe, Gemm gemm);
 bool has_inputs(const Recipe& recipe);  // of any product
 inline bool has_narrow_moments(const Recipe& recipe) { return recipe.moment_m || recipe.moment_v; }
+// The recipe of a router's GEMM: operands as Recipe::router says. What is not about casts of operands stays.
+Recipe router_recipe(const Recipe& recipe);
 // The recipe with operands in BF16 without a scale. Options that are not about casts of operands (out, wgrad, master,
 // round_update) stay. A recipe of wider operands is returned as it is.
 Recipe wide_recipe(const Recipe& recipe);

@@ -146,14 +146,18 @@ std::string wide_text(const Recipe& recipe) {
     return text;
 }
 
-// "1.down": digits, a dot, a name.
+// "1.down", "1.e0.down": digits, a dot, a name.
 bool names_gemm(std::string_view text) {
     const auto dot = text.find('.');
     const auto all = [](std::string_view part, auto is) {
         return !part.empty() && std::ranges::all_of(part, is);
     };
     return dot != text.npos && all(text.substr(0, dot), [](char c) { return c >= '0' && c <= '9'; }) &&
-           all(text.substr(dot + 1), [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+           all(text.substr(dot + 1),
+               [](char c) {
+                   return (c >= 'a' && c <= 'z') || c == '_' || c == '.' || (c >= '0' && c <= '9');
+               }) &&
+           !text.ends_with('.');
 }
 
 // A layer named twice is a mistake; which layers and GEMMs there are is not known here (ModelPlan::check()).
@@ -218,6 +222,12 @@ RecipeKey input_of(Gemm gemm, std::string_view name, std::string_view valid, App
             }};
 }
 
+bool set_router(Recipe& recipe, std::string_view text) {
+    const Recipe* row = row_named(text);
+    if (row) recipe.router = row->base;
+    return row != nullptr;
+}
+
 using Keys = std::vector<RecipeKey>;
 
 const std::vector<std::pair<std::string_view, Rounding>> kRoundings = {{"nearest", Rounding::nearest},
@@ -274,6 +284,8 @@ Keys model_keys() {
         choice("act", &Recipe::act,
                {{"swiglu", SwigluForm::plain}, {"smooth", SwigluForm::smooth}, {"clamp", SwigluForm::clamp}},
                always),
+        {"router", "fp32|bf16|RECIPE", always, set_router,
+         [](const Recipe& r) { return std::string(r.router); }},
         {"wide", "first|last|NUMBER|GEMM[+...]", casts_to_8_bits_or_less, set_wide, wide_text},
         choice("overflow", &Recipe::overflow,
                {{"saturate", Overflow::saturate}, {"nonsaturate", Overflow::nonsaturate}},

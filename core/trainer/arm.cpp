@@ -118,6 +118,7 @@ void Arm::compute_gradients(std::span<const MicroBatch> parts, int step, std::op
         rank.loss = {};
         rank.nonfinite.clear();
     }
+    model_->begin_step(step);
     gather_weights();
     bool finite = true;
     const auto micro_batches = static_cast<std::size_t>(spec_.accumulate.micro_batches);
@@ -223,7 +224,8 @@ bool Arm::apply_update(int updates, int step, double lr) {
     const std::vector<std::vector<float>> before = weights_before(step);
     if (spec_.clip > 0) limit_norm(gradients(), spec_.clip);
     for (std::size_t i = 0; i < parameters.size(); ++i)
-        finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
+        if (plan().parameters[i].optimised)
+            finite &= fp8lab::update(how, parameters[i].value, parameters[i].gradient, moments_[i]);
     if (finite) store_moments(how, step);
     model_->after_update();
     store_weights(casts().recipe().round_update, step);
@@ -283,8 +285,11 @@ std::string Arm::first_nonfinite(const Rank& rank, bool loss_is_finite) const {
         if (tensors[i].tensor == TensorClass::w && loss_is_finite) return false;
         return !all_finite(model_->values(id));
     };
-    for (std::size_t i = 0; i < tensors.size(); ++i)
+    const std::optional<std::uint16_t> undecided = model_->undecided();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+        if (undecided && tensors[i].gemm > *undecided) return plan().gemms[*undecided].name;
         if (tensors[i].tensor != TensorClass::dy && bad(i)) return tensors[i].name;
+    }
     if (!loss_is_finite) return "loss";
     for (std::size_t i = tensors.size(); i-- > 0;)
         if (tensors[i].tensor == TensorClass::dy && bad(i)) return tensors[i].name;

@@ -222,7 +222,7 @@ SafeTensors to_safetensors(ArmCheckpoint arm, const TrainSpec& spec, int steps_d
     };
     const ModelPlan plan = model_plan(spec);
     for (std::size_t i = 0; i < arm.parameters.size(); ++i) {
-        const auto& [name, shape, operand] = plan.parameters[i];
+        const auto& [name, shape, operand, optimised] = plan.parameters[i];
         ParameterCheckpoint& parameter = arm.parameters[i];
         put(name, shape, std::move(parameter.values));
         put("m." + name, shape, std::move(parameter.moments.m));
@@ -287,7 +287,7 @@ ReadArm read_arm(const std::filesystem::path& path, const TrainSpec& spec) {
     arm.recipe = std::move(said.recipe);
     arm.command_line = std::move(said.command_line);
     const ModelPlan plan = model_plan(spec);
-    for (const auto& [name, shape, operand] : plan.parameters) {
+    for (const auto& [name, shape, operand, optimised] : plan.parameters) {
         ParameterCheckpoint parameter;
         source.read(name, shape, parameter.values);
         source.read_moments(name, shape, parameter.moments);

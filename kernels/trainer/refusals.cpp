@@ -23,6 +23,11 @@ EngineChoice engine_or_refusal(const TrainSpec& spec, const Recipe& recipe, cons
     return {Engine::emulated, why};
 }
 
+void refuse_model(const TrainSpec& spec) {
+    if (!find_model(spec.model).on_gpu)
+        throw Error(ErrorKind::backend, "--model " + spec.model, "is trained on the CPU only: --backend cpu");
+}
+
 void refuse_accumulation(const TrainSpec& spec) {
     const Accumulation& a = spec.accumulate;
     const auto refuse = [](const char* option, const std::string& why) {

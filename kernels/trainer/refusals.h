@@ -10,6 +10,7 @@ namespace fp8lab::cuda {
 
 // Throw Error{backend}. engines: of the arms.
 EngineChoice engine_or_refusal(const TrainSpec& spec, const Recipe& recipe, const Refusal& refusal);
+void refuse_model(const TrainSpec& spec);
 void refuse_accumulation(const TrainSpec& spec);
 // --init-from and --teacher.
 void refuse_files(const TrainSpec& spec);

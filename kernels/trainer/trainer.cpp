@@ -144,6 +144,7 @@ CudaTrainer::CudaTrainer(const TrainSpec& spec, std::shared_ptr<Device> device, 
     if (spec.arms.empty()) throw usage_error("--recipe", "at least one recipe");
     if (spec.ranks.count != place.count)
         throw Error(ErrorKind::backend, "--ranks", "virtual ranks are computed on the CPU: --backend cpu");
+    refuse_model(spec);
     refuse_accumulation(spec);
     refuse_files(spec);
     refuse_faults(spec);

@@ -80,7 +80,7 @@ TrainSpec token_spec(const std::string& command_line, const std::string& where) 
     for (const ModelOption& option : find_model(options.model).options) {
         const std::string name = "--" + std::string(option.name);
         if (!option_in(command_line, name).empty())
-            options.sizes[std::string(option.name)] = number_in<int>(command_line, name, where);
+            options.sizes[std::string(option.name)] = option.read(option_in(command_line, name));
     }
     options.batch = number_in<int>(command_line, "--batch", where);
     options.steps = number_in<int>(command_line, "--steps", where);

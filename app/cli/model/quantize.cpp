@@ -137,6 +137,7 @@ void quantize_file(const QuantizeOptions& options) {
             throw refused("fprop_in, dgrad_in, wgrad_in and colsrc are about GEMMs of a training");
         if (recipe.scope != CastScope::linears) throw refused("scope names GEMMs of a transformer");
         if (recipe.act != SwigluForm::plain) throw refused("act is what a transformer computes");
+        if (recipe.router != Recipe().router) throw refused("router is of a model with experts");
     }
     ProgressLine progress;
     const AskBetween ask(progress.asker());

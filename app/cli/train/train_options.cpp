@@ -101,6 +101,47 @@ std::string fake_recipes(const std::string& names) {
 
 }  // namespace
 
+namespace {
+
+// Each as the model's own option has it; one that only other models have is left for make_train_spec() to refuse.
+void read_sizes(const decltype(TrainFlags::sizes)& sizes, TrainOptions& options) {
+    const auto read = [&](const ModelEntry& model) {
+        for (const ModelOption& option : model.options)
+            if (const auto& given = sizes.find(option.name)->second)
+                options.sizes[std::string(option.name)] = option.read(*given);
+    };
+    for (const ModelEntry& other : models()) read(other);
+    read(find_model(options.model));
+}
+
+// One flag for all models that have the option: "transformer: width of the residual stream; 64".
+void add_model_options(CLI::App& verb, TrainFlags& flags) {
+    std::map<std::string_view, std::string> helps;
+    for (const ModelEntry& model : models())
+        for (const ModelOption& option : model.options) {
+            std::string& help = helps[option.name];
+            help += fmt::format("{}{}: {}; {}", help.empty() ? "" : "; ", model.id, option.help,
+                                option.text(option.fallback));
+        }
+    for (const ModelEntry& model : models())
+        for (const ModelOption& option : model.options) {
+            const std::string flag = "--" + std::string(option.name);
+            if (flags.sizes.contains(option.name)) continue;
+            CLI::Option* added =
+                verb.add_option(flag, flags.sizes[std::string(option.name)], helps[option.name]);
+            if (option.names.empty() && option.parts == 1) added->check(whole(flag, option.low, option.high));
+        }
+}
+
+std::string model_names() {
+    std::string names;
+    for (const ModelEntry& model : models())
+        names += (names.empty() ? "" : &model == &models().back() ? " or " : ", ") + std::string(model.id);
+    return names;
+}
+
+}  // namespace
+
 TrainSpec TrainFlags::spec() const {
     TrainOptions options = train;
     options.recipe_defaults.algo = parse_recipe("delayed:algo=" + algo, {}, "--algo").algo;
@@ -115,8 +156,7 @@ TrainSpec TrainFlags::spec() const {
         options.process = process->own;
         for (int rank = 0; rank < process->ranks; ++rank) options.devices.push_back(rank);
     }
-    for (const auto& [name, value] : sizes)
-        if (value) options.sizes[name] = *value;
+    read_sizes(sizes, options);
     return make_train_spec(options);
 }
 
@@ -125,15 +165,11 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     constexpr int kMostSteps = 1'000'000'000;
     TrainOptions& train = flags.train;
     add_recipe_options(verb, flags);
-    verb.add_option("--model", train.model, "mlp or transformer")->capture_default_str();
+    verb.add_option("--model", train.model, model_names())->capture_default_str();
     verb.add_option(
         "--task", train.task,
         "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer: text, text:FILE, copying or zipf:V");
-    for (const ModelEntry& model : models())
-        for (const ModelOption& option : model.options)
-            verb.add_option("--" + std::string(option.name), flags.sizes[std::string(option.name)],
-                            fmt::format("{}: {}; {}", model.id, option.help, option.fallback))
-                ->check(whole("--" + std::string(option.name), option.low, option.high));
+    add_model_options(verb, flags);
     verb.add_option("--layers", flags.layers, "d0,...,dn");
     verb.add_option("--activation", train.activation, "tanh, gelu or relu");
     verb.add_option("--batch", train.batch, "batch size: rows, or sequences, per step")

@@ -16,9 +16,9 @@ namespace fp8lab::cli {
 struct TrainFlags {
     TrainOptions train;
     std::string algo = "max", layers, devices, fake;
-    std::optional<ProcessOfMany> process = {};        // this process is one of them
-    int gpus = 0;                                     // of this machine, for --devices all
-    std::map<std::string, std::optional<int>> sizes;  // the options of all models
+    std::optional<ProcessOfMany> process = {};  // this process is one of them
+    int gpus = 0;                               // of this machine, for --devices all
+    std::map<std::string, std::optional<std::string>, std::less<>> sizes;  // the options of all models
 
     TrainSpec spec() const;  // throws as make_train_spec()
 };

@@ -1,9 +1,8 @@
-#include "core/nn/memory/cpu_memory.h"
-
 #include <algorithm>
 #include <optional>
 #include <vector>
 
+#include "core/nn/memory/cpu_memory.h"
 #include "core/nn/model.h"
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/tasks.h"
@@ -53,31 +52,48 @@ Held mlp_held(const TrainSpec& spec, double rows, double trained) {
     return held;
 }
 
-Held transformer_held(const TrainSpec& spec, double rows, double trained) {
+// A linear layer of so many rows.
+void add_linear(Held& held, double rows, double trained, double out, double in) {
+    held.operands.insert(held.operands.end(), {rows * in, in * out, trained * out});
+}
+
+// What a gated MLP holds besides its input, the gradient of its output and those of its inputs.
+void add_gated_mlp(Held& held, double rows, double trained, double d, double f) {
+    held.forward += rows * 4 * f;
+    held.backward += trained * 3 * f;
+    add_linear(held, rows, trained, 2 * f, d);  // gate_up
+    add_linear(held, rows, trained, d, f);      // down
+}
+
+// `feed_forward` adds what is between the second norm of a block and the residual stream.
+template <class AddFeedForward>
+Held decoder_held(const TransformerShape& s, double rows, double trained,
+                  const AddFeedForward& feed_forward) {
     Held held;
-    const TransformerShape s = transformer_shape(spec);
-    const auto d = static_cast<double>(s.d), f = static_cast<double>(s.ffn),
-               k = static_cast<double>(s.key_cols()), v = static_cast<double>(s.vocabulary);
+    const auto d = static_cast<double>(s.d), k = static_cast<double>(s.key_cols()),
+               v = static_cast<double>(s.vocabulary);
     const double scores = static_cast<double>(s.heads * s.context);  // of a row
-    const auto linear = [&](double out, double in) {
-        held.operands.insert(held.operands.end(), {rows * in, in * out, trained * out});
-    };
     for (std::size_t b = 0; b < s.blocks; ++b) {
-        // Two norms and what they give, q k v together and apart, the probabilities, what attention and the block
-        // give, and the feed-forward part.
-        held.forward += rows * (2 * d + 2 * d + 2 * (d + 2 * k) + scores + 2 * d + 4 * f);
-        held.backward += trained * (7 * d + (d + 2 * k) + (d + 2 * k) + scores + 3 * f);
-        linear(d + 2 * k, d);  // qkv
+        // Two norms and what they give, q k v together and apart, the probabilities, what attention and the block give.
+        held.forward += rows * (2 * d + 2 * d + 2 * (d + 2 * k) + scores + 2 * d);
+        held.backward += trained * (7 * d + (d + 2 * k) + (d + 2 * k) + scores);
+        add_linear(held, rows, trained, d + 2 * k, d);  // qkv
         held.operands.insert(held.operands.end(), {rows * d, rows * k, rows * k, rows * scores,
                                                    trained * scores, trained * d});  // q k v p ds do
-        linear(d, d);                                                                // out
-        linear(2 * f, d);                                                            // gate_up
-        linear(d, f);                                                                // down
+        add_linear(held, rows, trained, d, d);                                       // out
+        feed_forward(held);
     }
     held.forward += rows * (3 * d + v);
     held.backward += trained * (2 * d + 2 * v);
-    linear(v, d);
+    add_linear(held, rows, trained, v, d);
     return held;
+}
+
+Held transformer_held(const TrainSpec& spec, double rows, double trained) {
+    const TransformerShape s = transformer_shape(spec);
+    return decoder_held(s, rows, trained, [&](Held& held) {
+        add_gated_mlp(held, rows, trained, static_cast<double>(s.d), static_cast<double>(s.ffn));
+    });
 }
 
 Held held_by(const TrainSpec& spec, double rows, double trained) {

@@ -42,6 +42,8 @@ TEST_CASE("an unknown name or value ends with 2 and lists the valid ones") {
              Case{"quantize x.npy --recipe nvfp4:wide=first", "quantize casts one tensor"},
              Case{"quantize x.npy --recipe nvfp4:scope=attn", "quantize casts one tensor"},
              Case{"quantize x.npy --recipe bf16:act=clamp", "quantize casts one tensor"},
+             Case{"quantize x.npy --recipe bf16:router=mxfp8", "quantize casts one tensor"},
+             Case{"train --recipe bf16:router=mxfp8", "option 'router' is unknown to this model"},
              Case{"train --recipe delayed:scope=attn", "option 'scope' is unknown to this model"},
              Case{"train --model transformer --recipe block128:scope=all",
                   "not supported with blocks of 128"},

@@ -112,12 +112,45 @@ TEST_CASE("the products inside attention have one scale per tensor, E4M3 forward
     }
 }
 
+TEST_CASE("a router is cast as the option router says, whatever scope, wide and inputs of products say") {
+    ModelPlan plan;
+    plan.blocks = 1;
+    plan.add_linear({"1.router", "1.router.x", "1.router.w", "1.router.dy", "1.router.w"}, GemmRole::router,
+                    1, 4, 8);
+    plan.add_linear({"1.down", "1.down.x", "1.down.w", "1.down.dy", "1.down.w"}, GemmRole::linear, 1, 4, 8);
+    const auto of = [&](const char* recipe, const char* tensor) {
+        const TensorId id = *plan.find(tensor);
+        const Recipe here = plan.recipe_of(parse_recipe(recipe), id);
+        return cast_plan(here, plan.tensor(id).tensor);
+    };
+    for (const char* recipe : {"mxfp8", "delayed:scope=head", "nvfp4:fprop_in=mxfp8", "fp32"})
+        for (const char* tensor : {"1.router.x", "1.router.w", "1.router.dy"})
+            CHECK(of(recipe, tensor).format->name == "fp32");
+    CHECK(of("fp32:router=mxfp8", "1.router.x") == cast_plan(parse_recipe("mxfp8"), TensorClass::x));
+    CHECK(of("mxfp8:router=current:wide=1", "1.router.dy") ==
+          cast_plan(parse_recipe("current"), TensorClass::dy));
+    CHECK(of("mxfp8:router=nvfp4:wgrad_in=bf16", "1.router.w") ==
+          cast_plan(parse_recipe("nvfp4"), TensorClass::w));
+    CHECK(of("mxfp8:router=nvfp4", "1.down.x") == cast_plan(parse_recipe("mxfp8"), TensorClass::x));
+    CHECK(refusal(plan, "mxfp8:router=nvfp4").empty());
+    CHECK(recipe_text(parse_recipe("mxfp8:router=nvfp4:wide=1.e0.down")) ==
+          "mxfp8:router=nvfp4:wide=1.e0.down");
+    for (const char* text : {"mxfp8:router=mxfp9", "mxfp8:router=", "mxfp8:router=mxfp8:router=bf16"})
+        CHECK_THROWS_AS(parse_recipe(text), Error);
+}
+
 TEST_CASE("a model refuses what it does not have, and says what there is") {
     CHECK(refusal(mlp_plan(kSizes), "nvfp4-te:wide=1+3").empty());
     CHECK(refusal(mlp_plan(kSizes), "nvfp4-te:wide=4") ==
           "--recipe: recipe nvfp4-te: wide names layer 4; the layers are 1-3");
     CHECK(refusal(mlp_plan(kSizes), "delayed:scope=attn").find("'scope' is unknown") != std::string::npos);
     CHECK(refusal(mlp_plan(kSizes), "delayed:act=smooth").find("'act' is unknown") != std::string::npos);
+    for (const ModelPlan& plan : {mlp_plan(kSizes), two_blocks()}) {
+        CHECK(refusal(plan, "mxfp8:router=mxfp8") ==
+              "--recipe: recipe mxfp8: option 'router' is unknown to this model: it has no experts to choose "
+              "from");
+        CHECK(refusal(plan, "mxfp8:router=fp32").empty());
+    }
     CHECK(refusal(two_blocks(), "delayed:act=smooth:scope=all:wide=2+1.down").empty());
     CHECK(refusal(two_blocks(), "delayed:wide=1.dwon").find("1.down") != std::string::npos);
     CHECK(refusal(two_blocks(), "block128:scope=all").find("not supported") != std::string::npos);

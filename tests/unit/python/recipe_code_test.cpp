@@ -141,10 +141,10 @@ TEST_CASE("an option of a recipe changes the file of plain PyTorch, or is refuse
         check("nvfp4", option, true);
     check("mxfp8", "mxrule=floor", true);
     for (const char* option :
-         {"round=stochastic", "round_update=stochastic", "scope=attn", "act=smooth", "loss_scale=1024",
-          "loss_scale=8:growth_interval=2", "wide=first", "master=none", "m=bf16", "v=e4m3",
-          "m=e4m3:moment_block=tensor", "m=bf16:round_m=stochastic", "v=bf16:round_v=stochastic", "acc=3",
-          "fast_accum=all", "wgrad_in=bf16"})
+         {"round=stochastic", "round_update=stochastic", "scope=attn", "act=smooth", "router=bf16",
+          "loss_scale=1024", "loss_scale=8:growth_interval=2", "wide=first", "master=none", "m=bf16",
+          "v=e4m3", "m=e4m3:moment_block=tensor", "m=bf16:round_m=stochastic", "v=bf16:round_v=stochastic",
+          "acc=3", "fast_accum=all", "wgrad_in=bf16"})
         check("delayed", option, false);
     check("current", "fprop_in=nvfp4:round=stochastic", false);
     // Options that come behind another one of the same text.

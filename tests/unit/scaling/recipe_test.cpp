@@ -170,7 +170,8 @@ TEST_CASE("an unknown option lists the valid ones with their values, without tho
     CHECK(why_refused("mxfp4:hist=3") ==
           "unknown mxfp4 option 'hist'; valid: mxrule=up|floor|even round=nearest|stochastic "
           "round_bwd=nearest|stochastic round_update=nearest|stochastic scope=linears|attn|head|all "
-          "loss_scale=>0 growth_interval=>=0 act=swiglu|smooth|clamp wide=first|last|NUMBER|GEMM[+...] "
+          "loss_scale=>0 growth_interval=>=0 act=swiglu|smooth|clamp router=fp32|bf16|RECIPE "
+          "wide=first|last|NUMBER|GEMM[+...] "
           "overflow=saturate|nonsaturate "
           "master=fp32|bf16|none m=fp32|bf16|fp16|e4m3|e5m2 v=fp32|bf16|fp16|e4m3|e5m2 "
           "moment_block=128|tensor round_m=nearest|stochastic round_v=nearest|stochastic out=bf16|fp32 "

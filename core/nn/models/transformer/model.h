@@ -14,23 +14,13 @@
 // rounded to BF16. Start: weights ~ N(0, 1 / fan_in), those of out and down divided by sqrt(2 blocks) besides;
 // embedding ~ N(0, 1); head (or tied embedding) ~ N(0, 0.02^2), so that the first loss is ln(vocabulary); gains 1.
 //
-// Options (TrainSpec::sizes): d, blocks, heads, kv-heads, ffn, context, tie.
+// Options (TrainSpec::sizes): decoder_options(192).
 #pragma once
 
-#include "core/nn/model.h"
+#include "core/nn/models/decoder/shape.h"
 
 namespace fp8lab {
 
-struct TransformerShape {
-    std::size_t d = 64, blocks = 2, heads = 4, kv_heads = 4, ffn = 192, context = 64, vocabulary = 0;
-    bool tied = false;
-
-    std::size_t head_size() const { return d / heads; }
-    std::size_t key_cols() const { return kv_heads * head_size(); }
-};
-
-// Throws usage_error naming the rule: heads divides d, kv-heads divides heads, d / heads is even.
-TransformerShape transformer_shape(const TrainSpec& spec);
 ModelPlan transformer_plan(const TransformerShape& shape);
 
 ModelEntry transformer_model();

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/nn/models/transformer/model.h"
+#include "core/nn/models/decoder/shape.h"
 
 namespace fp8lab {
 
@@ -25,32 +25,43 @@ TransformerShape transformer_shape(const TrainSpec& spec) {
     return s;
 }
 
-ModelPlan transformer_plan(const TransformerShape& s) {
+std::array<ModelOption, 7> decoder_options(int ffn) {
+    return {ModelOption{"d", "width of the residual stream", 64, 2, 16384},
+            ModelOption{"blocks", "transformer blocks", 2, 1, 96},
+            ModelOption{"heads", "heads of attention; divides d", 4, 1, 256},
+            ModelOption{"kv-heads", "heads of K and V, a divisor of heads; 0: as many as heads", 0, 0, 256},
+            ModelOption{"ffn", "width of the feed-forward part", ffn, 1, 65536},
+            ModelOption{"context", "tokens of a sequence", 64, 8, 4096},
+            ModelOption{"tie", "1: the head reads the embedding; 0: it has weights of its own", 0, 0, 1}};
+}
+
+void plan_linear(ModelPlan& plan, GemmRole role, int block, const std::string& name, std::size_t out,
+                 std::size_t in) {
+    const std::string full = fmt::format("{}.{}", block, name);
+    plan.add_linear({full, full + ".x", full + ".w", full + ".dy", full + ".w"}, role, block, out, in);
+}
+
+ModelPlan decoder_plan(const TransformerShape& s, const PlanFeedForward& feed_forward) {
     ModelPlan plan;
     plan.blocks = static_cast<int>(s.blocks);
     plan.gated = true;
-    const auto linear = [&](const std::string& name, GemmRole role, int block, std::size_t out,
-                            std::size_t in) {
-        return plan.add_linear({name, name + ".x", name + ".w", name + ".dy", name + ".w"}, role, block, out,
-                               in);
-    };
     plan.parameters.push_back({"embedding", {s.vocabulary, s.d}});
     for (int b = 1; b <= plan.blocks; ++b) {
         const std::string block = std::to_string(b) + ".";
         plan.parameters.push_back({block + "norm1", {s.d}});
-        linear(block + "qkv", GemmRole::linear, b, s.d + 2 * s.key_cols(), s.d);
+        plan_linear(plan, GemmRole::linear, b, "qkv", s.d + 2 * s.key_cols(), s.d);
         const auto gemm = static_cast<std::uint16_t>(plan.gemms.size());
         plan.gemms.push_back({block + "attention", GemmRole::attention, b});
         for (const char* name : {"q", "k", "v", "p", "ds", "do"})  // backward: do, then ds
             plan.tensors.push_back(
                 {block + "attention." + name, name[0] == 'd' ? TensorClass::dy : TensorClass::x, gemm});
-        linear(block + "out", GemmRole::linear, b, s.d, s.d);
+        plan_linear(plan, GemmRole::linear, b, "out", s.d, s.d);
         plan.parameters.push_back({block + "norm2", {s.d}});
-        linear(block + "gate_up", GemmRole::linear, b, 2 * s.ffn, s.d);
-        linear(block + "down", GemmRole::linear, b, s.d, s.ffn);
+        feed_forward(plan, b);
     }
     plan.parameters.push_back({"norm", {s.d}});
-    const TensorId head = linear("head", GemmRole::head, 0, s.vocabulary, s.d);
+    const TensorId head = plan.add_linear({"head", "head.x", "head.w", "head.dy", "head.w"}, GemmRole::head,
+                                          0, s.vocabulary, s.d);
     if (s.tied) {
         plan.parameters.pop_back();
         plan.parameters.front().operand = TensorId{static_cast<std::uint16_t>(head.index + 1)};

@@ -38,6 +38,12 @@ struct Linear {
     }
     void backward(GemmCasts<T>& casts, Matrix<T>& dx) { backward(casts, w, dx); }
 
+    // Appends its weight, and x, w and dy.
+    void list(std::vector<Parameter<T>>& parameters, std::vector<const Matrix<T>*>& tensors) {
+        parameters.push_back({w.values, dw.values});
+        tensors.insert(tensors.end(), {&x, &w, &dy});
+    }
+
   private:
     void dgrad(GemmCasts<T>& casts, const Matrix<T>& weights, Matrix<T>& dx) {
         const PassSpan<T> pass(casts, "dgrad", dy_id);

@@ -1,19 +1,19 @@
-// One block of the transformer: attention and feed-forward part, each behind a norm and added to the residual stream.
+// One block of a decoder: attention and feed-forward part, each behind a norm and added to the residual stream.
 #pragma once
 
 #include <vector>
 
-#include "core/nn/models/transformer/linear.h"
-#include "core/nn/models/transformer/model.h"
+#include "core/nn/models/decoder/feed_forward.h"
+#include "core/nn/models/decoder/shape.h"
 #include "core/nn/ops/attention.h"
 #include "core/nn/ops/rope.h"
 #include "core/nn/tokens/kv_state.h"
 
 namespace fp8lab {
 
-// The first tensors of a block's GEMMs; those of attention are q k v p ds do.
+// The first tensors of a block's GEMMs of attention; those of the attention itself are q k v p ds do.
 struct BlockTensors {
-    TensorId qkv, attention, out, gate_up, down;
+    TensorId qkv, attention, out;
 };
 
 template <class T>
@@ -21,12 +21,15 @@ struct Norm {
     std::vector<T> g, dg;
     Matrix<T> normalised;
     std::vector<T> inverse_rms;
+
+    void list(std::vector<Parameter<T>>& parameters) { parameters.push_back({g, dg}); }
 };
 
 template <class T>
 class Block {
   public:
-    Block(const TransformerShape& shape, const BlockTensors& ids);
+    Block(const TransformerShape& shape, const BlockTensors& ids,
+          std::unique_ptr<FeedForward<T>> feed_forward);
 
     // x (tokens, d), the residual stream, in place; `sequences` of the batch, tokens / context.
     void forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
@@ -40,8 +43,12 @@ class Block {
     // dx, the gradient of the stream, in place; fills the gradients of the parameters.
     void backward(Matrix<T>& dx, const RotaryTable<T>& rotary, GemmCasts<T>& casts);
 
+    void list(std::vector<Parameter<T>>& parameters, std::vector<const Matrix<T>*>& tensors);
+    void initialise(const InitialWeights<T>& weights);
+
     Norm<T> norm1, norm2;
-    Linear<T> qkv, out, gate_up, down;
+    Linear<T> qkv, out;
+    std::unique_ptr<FeedForward<T>> feed_forward;
     Matrix<T> q, k, v, p, ds, dout;  // of attention, before their casts
 
   private:
@@ -52,17 +59,12 @@ class Block {
     void attend_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts);
     void attention_backward(const RotaryTable<T>& rotary, GemmCasts<T>& casts);  // without its linears
     void normalise_backward(Norm<T>& norm);                                      // dh_ -> dn_
-    void feed_forward(GemmCasts<T>& casts, Product<T> product);
-    void feed_forward_backward(GemmCasts<T>& casts);
 
     TransformerShape shape_;
     AttentionShape attention_;
     BlockTensors ids_;
     const Matrix<T>*q_cast_ = nullptr, *k_cast_ = nullptr, *v_cast_ = nullptr, *p_cast_ = nullptr;
-    Matrix<T> qkv_, y_, gates_, a_, dh_, dn_, da_, dq_, dk_, dv_;
-    bool smooth_ = false;
-    std::vector<T> scales_;  // of the channels, with SwigluForm::smooth
-    Matrix<T> scaled_w_;     // the weights of down divided by them
+    Matrix<T> qkv_, y_, dh_, dn_, dq_, dk_, dv_;
 };
 
 }  // namespace fp8lab

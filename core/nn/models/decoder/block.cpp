@@ -1,13 +1,13 @@
-#include "core/nn/models/transformer/block.h"
+#include "core/nn/models/decoder/block.h"
 
 #include <algorithm>
 
+#include "core/nn/models/decoder/initial_weights.h"
 #include "core/nn/models/gemm_span.h"
 #include "core/nn/ops/cached_attention.h"
 #include "core/nn/ops/columns.h"
 #include "core/nn/ops/rms_norm.h"
 #include "core/nn/ops/row_products.h"
-#include "core/nn/ops/swiglu.h"
 
 namespace fp8lab {
 namespace {
@@ -20,10 +20,6 @@ void add(Matrix<T>& x, const Matrix<T>& y, GemmCasts<T>& casts) {
     casts.round_output(x);
 }
 
-GatedActivation activation_of(SwigluForm form) {
-    return form == SwigluForm::clamp ? GatedActivation::clamp : GatedActivation::swiglu;
-}
-
 template <class T>
 void normalise(Norm<T>& norm, const Matrix<T>& x, Matrix<T>& y, GemmCasts<T>& casts) {
     const TraceSpan span("layer", "norm");
@@ -34,14 +30,31 @@ void normalise(Norm<T>& norm, const Matrix<T>& x, Matrix<T>& y, GemmCasts<T>& ca
 }  // namespace
 
 template <class T>
-Block<T>::Block(const TransformerShape& shape, const BlockTensors& ids)
-    : qkv(ids.qkv), out(ids.out), gate_up(ids.gate_up), down(ids.down), shape_(shape), ids_(ids) {
+Block<T>::Block(const TransformerShape& shape, const BlockTensors& ids,
+                std::unique_ptr<FeedForward<T>> feed_forward_part)
+    : qkv(ids.qkv), out(ids.out), feed_forward(std::move(feed_forward_part)), shape_(shape), ids_(ids) {
     for (Norm<T>* norm : {&norm1, &norm2}) norm->g = norm->dg = std::vector<T>(shape.d);
     const std::size_t d = shape.d;
     qkv.w = qkv.dw = Matrix<T>(d + 2 * shape.key_cols(), d);
     out.w = out.dw = Matrix<T>(d, d);
-    gate_up.w = gate_up.dw = Matrix<T>(2 * shape.ffn, d);
-    down.w = down.dw = Matrix<T>(d, shape.ffn);
+}
+
+template <class T>
+void Block<T>::list(std::vector<Parameter<T>>& parameters, std::vector<const Matrix<T>*>& tensors) {
+    norm1.list(parameters);
+    qkv.list(parameters, tensors);
+    tensors.insert(tensors.end(), {&q, &k, &v, &p, &ds, &dout});
+    out.list(parameters, tensors);
+    norm2.list(parameters);
+    feed_forward->list(parameters, tensors);
+}
+
+template <class T>
+void Block<T>::initialise(const InitialWeights<T>& weights) {
+    weights.reads(qkv);
+    weights.writes(out);
+    feed_forward->initialise(weights);
+    for (Norm<T>* norm : {&norm1, &norm2}) norm->g.assign(shape_.d, T{1});
 }
 
 template <class T>
@@ -50,8 +63,8 @@ void Block<T>::forward(Matrix<T>& x, std::size_t sequences, const RotaryTable<T>
     normalise(norm1, x, qkv.x, casts);
     attend(sequences, rotary, casts);
     add(x, y_, casts);
-    normalise(norm2, x, gate_up.x, casts);
-    feed_forward(casts, multiply_nt<T>);
+    normalise(norm2, x, feed_forward->x(), casts);
+    feed_forward->forward(casts, multiply_nt<T>, y_);
     add(x, y_, casts);
 }
 
@@ -60,8 +73,8 @@ void Block<T>::decode(Matrix<T>& x, const Cache& cache, const RotaryTable<T>& ro
     normalise(norm1, x, qkv.x, casts);
     attend_cached(cache, rotary, casts);
     add(x, y_, casts);
-    normalise(norm2, x, gate_up.x, casts);
-    feed_forward(casts, multiply_rows<T>);
+    normalise(norm2, x, feed_forward->x(), casts);
+    feed_forward->forward(casts, multiply_rows<T>, y_);
     add(x, y_, casts);
 }
 
@@ -119,29 +132,8 @@ void Block<T>::attend(std::size_t sequences, const RotaryTable<T>& rotary, GemmC
 }
 
 template <class T>
-void Block<T>::feed_forward(GemmCasts<T>& casts, Product<T> product) {
-    smooth_ = casts.swiglu() == SwigluForm::smooth;
-    gate_up.forward(casts, gate_up.w, gates_, product);
-    {
-        const TraceSpan span("layer", "SwiGLU");
-        gated_activation(activation_of(casts.swiglu()), gates_, a_);
-        casts.round_output(a_);
-    }
-    if (!smooth_) {
-        down.x = a_;
-        down.forward(casts, down.w, y_, product);
-        return;
-    }
-    channel_scales(a_, scales_);
-    scale_columns(a_, scales_, down.x);
-    unscale_columns(down.w, scales_, scaled_w_);
-    down.forward(casts, scaled_w_, y_, product);
-}
-
-template <class T>
 void Block<T>::backward(Matrix<T>& dx, const RotaryTable<T>& rotary, GemmCasts<T>& casts) {
-    down.dy = dx;
-    feed_forward_backward(casts);
+    feed_forward->backward(dx, casts, dh_);
     normalise_backward(norm2);
     add(dx, dn_, casts);
     out.dy = dx;
@@ -154,23 +146,6 @@ template <class T>
 void Block<T>::normalise_backward(Norm<T>& norm) {
     const TraceSpan span("layer", "norm backward");
     rms_norm_backward(dh_, norm.normalised, norm.inverse_rms, norm.g, dn_, norm.dg);
-}
-
-template <class T>
-void Block<T>::feed_forward_backward(GemmCasts<T>& casts) {
-    if (smooth_) {  // dL/da = dL/d(a s) s, dL/dw = dL/d(w / s) / s
-        down.backward(casts, scaled_w_, da_);
-        scale_columns(da_, scales_);
-        unscale_columns(down.dw, scales_, down.dw);
-    } else {
-        down.backward(casts, da_);
-    }
-    {
-        const TraceSpan span("layer", "SwiGLU backward");
-        gated_activation_backward(activation_of(casts.swiglu()), da_, gates_, gate_up.dy);
-        casts.round_output(gate_up.dy);
-    }
-    gate_up.backward(casts, dh_);
 }
 
 template <class T>
