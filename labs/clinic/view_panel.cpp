@@ -44,7 +44,7 @@ std::vector<std::string> verdict_sentences(const Clinic& clinic, const Outcome& 
                           : fmt::format("Case {} is solved, {} of {}.", clinic.params.letter,
                                         clinic.solved_cases(), kLetters.size()));
     if (outcome.diagnosis_right && !clinic.first_right(clinic.params.place())) {
-        const auto first = std::ranges::find(diagnoses(), chart.first, &Diagnosis::id);
+        const auto first = std::ranges::find(failure_modes(), chart.first, &FailureMode::id);
         out.push_back(fmt::format("Your first diagnosis was another one: {}.", first->words));
     }
     return out;

@@ -53,7 +53,7 @@ std::vector<table::Row> speed_rows(Params& p) {
         cards.push_back({recording.id, short_gpu_name(recording.gpu)});
     if (cards.empty()) cards.push_back({p.card, "none"});
     for (const ServedWeights w : kSpeedWeights)
-        weights.push_back({std::string(info_of(w).name), speed_label(w)});
+        weights.push_back({std::string(info_of(w).name), std::string(info_of(w).label)});
     for (int batch = 1; batch <= kMostSequences; batch *= 2)
         batches.push_back({std::to_string(batch), std::to_string(batch)});
     const std::string_view of = "speed";

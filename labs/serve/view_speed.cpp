@@ -39,7 +39,7 @@ void SpeedStage::draw_curves(Context& c, ServeLab& lab, const Speeds& speeds, Re
     ui::region(c, "tokens_per_s", area);
     const float heading = ui::heading(c, figure.title, area);
     if (speeds.runs.empty()) return;
-    constexpr float kNames = 140;
+    constexpr float kNames = 176;
     const ui::PlotResult plot = ui::plot(c, "serve.tokens_per_s", bare_of_words(figure), curves_,
                                          {area.x0, heading + c.px(6), area.x1 - c.px(kNames), area.y1},
                                          {.interactive = false, .y_tick_width = 52, .title_height = 0});
@@ -60,7 +60,8 @@ void SpeedStage::draw_curves(Context& c, ServeLab& lab, const Speeds& speeds, Re
                          [&](const RecordedInfer* run) { return run->of.formats.weights == weights; });
         if (last == speeds.runs.rend()) continue;
         const float y = plot.to_px((*last)->of.batch, (*last)->tokens_per_s()).y;
-        ends.push_back({y, {}, speed_label(weights), {speed_style(weights).color.role, Tone::ink}});
+        ends.push_back(
+            {y, {}, std::string(info_of(weights).label), {speed_style(weights).color.role, Tone::ink}});
     }
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
                   {area.x0, plot.area.y0, area.x1, plot.area.y1});
@@ -88,7 +89,8 @@ void SpeedStage::draw_table(Context& c, ServeLab& lab, const Speeds& speeds, Rec
         ui::hline(c, area.x0, area.x1, y, {Role::line});
         const bool strong = weights == speeds.spec.weights;
         const float middle = y + pitch / 2;
-        ui::text_mid(c, {area.x0, middle}, speed_label(weights), {Role::text}, strong ? kBold13 : kSans13);
+        ui::text_mid(c, {area.x0, middle}, std::string(info_of(weights).label), {Role::text},
+                     strong ? kBold13 : kSans13);
         const RecordedInfer* const run = speeds.at(weights, speeds.spec.batch);
         const auto put = [&](std::size_t column, const std::string& words) {
             ui::text_mid(c, {x(kEdges[column]), middle}, words, {run ? Role::text : Role::muted},
@@ -133,7 +135,7 @@ void SpeedStage::draw_rows(Context& c, ServeLab& lab) {
     } else if (!speeds.runs.empty()) {
         ui::wrapped(c,
                     fmt::format("{} was not measured at batch {}: inputs in BF16 are for up to 8 sequences.",
-                                speed_label(speeds.spec.weights), speeds.spec.batch));
+                                info_of(speeds.spec.weights).label, speeds.spec.batch));
     }
     if (speeds.runs.empty()) return;
     const InferCase& of = speeds.runs.front()->of;

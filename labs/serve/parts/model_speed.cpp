@@ -32,7 +32,7 @@ std::vector<std::string> words_of(const Speeds& s, const std::string& title) {
                 points += fmt::format("{}{}: {:.0f}", points.empty() ? "" : ", ", run->of.batch,
                                       run->tokens_per_s());
         if (!points.empty())
-            out.push_back(fmt::format("{}, tokens/s by batch: {}.", speed_label(weights), points));
+            out.push_back(fmt::format("{}, tokens/s by batch: {}.", info_of(weights).label, points));
     }
     return out;
 }
@@ -62,12 +62,6 @@ Speeds speeds_of(const SpeedSpec& spec) {
 
 double cache_share_pct(const RecordedInfer& run) {
     return 100 * cache_bytes(run.of) / (weight_bytes(run.of) + cache_bytes(run.of));
-}
-
-std::string speed_label(ServedWeights weights) {
-    return weights == ServedWeights::bf16          ? "BF16"
-           : weights == ServedWeights::weight_only ? "E4M3, inputs BF16"
-                                                   : "E4M3, inputs E4M3";
 }
 
 Style speed_style(ServedWeights weights) {
@@ -121,7 +115,7 @@ Figure speed_figure(const Speeds& s) {
     for (const ServedWeights weights : kSpeedWeights) {
         Style style = speed_style(weights);
         style.width = weights == s.spec.weights ? 3.0F : 2.0F;
-        line(speed_label(weights), weights, std::move(style),
+        line(std::string(info_of(weights).label), weights, std::move(style),
              [](const RecordedInfer& run) { return run.tokens_per_s(); });
     }
     figure.y.range = Range{low * 0.8, high * 1.25};

@@ -39,7 +39,6 @@ Speeds speeds_of(const SpeedSpec& spec);
 
 // Percent of what has to be read that is the cache.
 double cache_share_pct(const RecordedInfer& run);
-std::string speed_label(ServedWeights weights);  // "E4M3, BF16 inputs"
 Style speed_style(ServedWeights weights);
 std::string speed_title(const Speeds& speeds);
 Figure speed_figure(const Speeds& speeds);  // "tokens_per_s"
