@@ -92,8 +92,9 @@ TEST_CASE("a text is drawn with the limits that the SwiGLU of the recipe has") {
             for (float& v : model->parameters()[i].value) v *= 20;  // beyond the limits
     const std::vector<int> prompt = {3, 1, 4};
     const auto drawn = [&](const std::string& recipe) {
-        return sample_tokens(*model, prompt,
-                             {.context = 16, .count = 30, .swiglu = swiglu_of({.recipe = recipe})});
+        ArmCheckpoint file;
+        file.recipe = recipe;
+        return sample_tokens(*model, prompt, {.context = 16, .count = 30, .swiglu = swiglu_of(file)});
     };
     std::vector<float> limited, free;
     for (const auto& [form, logits] :
