@@ -54,15 +54,15 @@ void SpeedStage::draw_curves(Context& c, ServeLab& lab, const Speeds& speeds, Re
     if (const int arrows = press.focused ? ui::arrow_step() : 0; arrows != 0)
         choose(std::log2(static_cast<double>(speeds.spec.batch)) + arrows);
     std::vector<ui::EndWords> ends;
-    for (const ServedWeights weights : kSpeedWeights) {
-        const auto last =
-            std::find_if(speeds.runs.rbegin(), speeds.runs.rend(),
-                         [&](const RecordedInfer* run) { return run->of.formats.weights == weights; });
-        if (last == speeds.runs.rend()) continue;
-        const float y = plot.to_px((*last)->of.batch, (*last)->tokens_per_s()).y;
-        ends.push_back(
-            {y, {}, std::string(info_of(weights).label), {speed_style(weights).color.role, Tone::ink}});
-    }
+    const auto end = [&](double tokens, std::string_view name, Color ink) {
+        ends.push_back({plot.to_px(kMostSequences, tokens).y, {}, std::string(name), ink});
+    };
+    for (const ServedWeights weights : kSpeedWeights)
+        if (const RecordedInfer* last = speeds.at(weights, kMostSequences))
+            end(last->tokens_per_s(), info_of(weights).label, {speed_style(weights).color.role, Tone::ink});
+    if (const RecordedInfer* last = speeds.last(speeds.spec.weights);
+        last && last->of.batch == kMostSequences)
+        end(last->tokens_per_s() * last->median_ms / last->floor_ms(), "reading alone", {Role::muted});
     ui::end_words(c, std::move(ends), plot.area.x1 + c.px(10),
                   {area.x0, plot.area.y0, area.x1, plot.area.y1});
 }

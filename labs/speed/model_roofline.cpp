@@ -200,8 +200,7 @@ void add_token(Figure& figure, const Outcome& o) {
     figure.add("",
                TextMark{.x = x1,
                         .y = y1,
-                        .text = fmt::format("the next token, batch 1:\n{} and {} TFLOP/s",
-                                            screen_number(y0, 2), screen_number(y1, 2)),
+                        .text = fmt::format("the next token, batch 1:\n{:.1f} and {:.1f} TFLOP/s", y0, y1),
                         .dx = 14,
                         .dy = 10},
                words_in(Role::text));
@@ -312,7 +311,7 @@ Figure roofline_figure(const Outcome& o) {
         }
     for (const RecordedInfer* token : {o.token_bf16, o.token_fp8})
         if (token)
-            least = std::min(least, 0.7 * intensity_of(*token)), low = std::min(low, 0.7 * tflops_of(*token));
+            least = std::min(least, 0.7 * intensity_of(*token)), low = std::min(low, 0.4 * tflops_of(*token));
     for (const double roof : {o.roofs.fp8, o.over_roofs.fp8, o.sheet ? o.sheet->fp8 : 0})
         if (roof > 0) high = std::max(high, 1.15 * roof);
     figure.x = {.label = "FLOP per byte", .scale = Scale::log2, .range = Range{least, kNamesEnd}};

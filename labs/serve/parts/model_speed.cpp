@@ -46,6 +46,13 @@ const RecordedInfer* Speeds::at(ServedWeights weights, int batch) const {
     return hit == runs.end() ? nullptr : *hit;
 }
 
+const RecordedInfer* Speeds::last(ServedWeights weights) const {
+    const RecordedInfer* out = nullptr;
+    for (const RecordedInfer* run : runs)
+        if (run->of.formats.weights == weights) out = run;
+    return out;
+}
+
 double Speeds::gain(ServedWeights weights, int batch) const {
     const RecordedInfer *own = at(weights, batch), *wide = at(ServedWeights::bf16, batch);
     return own && wide ? wide->median_ms / own->median_ms : kUnknown;
@@ -86,10 +93,9 @@ std::string speed_title(const Speeds& s) {
     }
     const double at_first = s.gain(s.spec.weights, first), at_last = s.gain(s.spec.weights, last);
     if (!(at_first > 0) || !(at_last > 0)) return fmt::format("Tokens per second on the {}", gpu);
-    return fmt::format(
-        "Weights in E4M3 serve {} the tokens of BF16 at batch {}, {} at {}, where the cache is {:.0f} % of "
-        "the bytes",
-        times(at_first), first, times(at_last), last, cache_share_pct(*s.at(s.spec.weights, last)));
+    return fmt::format("E4M3 weights: {} the tokens at batch {}, {} at {} ({:.0f} % of the bytes are cache)",
+                       times(at_first), first, times(at_last), last,
+                       cache_share_pct(*s.at(s.spec.weights, last)));
 }
 
 Figure speed_figure(const Speeds& s) {
@@ -117,6 +123,17 @@ Figure speed_figure(const Speeds& s) {
         style.width = weights == s.spec.weights ? 3.0F : 2.0F;
         line(std::string(info_of(weights).label), weights, std::move(style),
              [](const RecordedInfer& run) { return run.tokens_per_s(); });
+        // The others are named where they end, at the right.
+        const RecordedInfer* const last = s.last(weights);
+        if (last && last->of.batch < kMostSequences)
+            figure.add("",
+                       TextMark{.x = static_cast<double>(last->of.batch),
+                                .y = last->tokens_per_s(),
+                                .text = std::string(info_of(weights).label),
+                                .anchor = Anchor::right,
+                                .dx = -12,
+                                .dy = -12},
+                       {.color = {Role::e4m3, Tone::ink}, .in_legend = false});
     }
     figure.y.range = Range{low * 0.8, high * 1.25};
     if (const RecordedInfer* chosen = s.chosen()) {

@@ -31,6 +31,7 @@ struct Speeds {
     std::vector<const RecordedInfer*> runs = {};  // of this cache, by batch
 
     const RecordedInfer* at(ServedWeights weights, int batch) const;  // null: was not measured
+    const RecordedInfer* last(ServedWeights weights) const;           // of the largest batch
     const RecordedInfer* chosen() const { return at(spec.weights, spec.batch); }
     // The tokens/s over those with weights in BF16; NaN where one of both was not measured.
     double gain(ServedWeights weights, int batch) const;

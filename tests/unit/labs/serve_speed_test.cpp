@@ -85,13 +85,11 @@ TEST_CASE("the metrics of the part speed are those of the recorded run, and NaN 
 
 TEST_CASE("the title of the part speed says what the recording has at both ends") {
     const Speeds h200 = speeds_of({});
-    CHECK(speed_title(h200).find(fmt::format("{:.1f} times the tokens of BF16 at batch 1,",
+    CHECK(speed_title(h200).find(fmt::format("{:.1f} times the tokens at batch 1,",
                                              h200.gain(ServedWeights::e4m3_row, 1))) != std::string::npos);
-    CHECK(speed_title(h200).find("1.1 times at 256, where the cache is 91 % of the bytes") !=
-          std::string::npos);
+    CHECK(speed_title(h200).find("1.1 times at 256 (91 % of the bytes are cache)") != std::string::npos);
     const Figure figure = speed_figure(speeds_of({.weights = ServedWeights::weight_only, .batch = 4}));
-    CHECK(figure.title.find("at batch 8") == std::string::npos);  // "1.3 times at 8"
-    CHECK(figure.title.find("at 8, where") != std::string::npos);
+    CHECK(figure.title.find("1.3 times at 8 (24 %") != std::string::npos);
     CHECK(figure.words.size() == 1 + kSpeedWeights.size());
     const Speeds none = speeds_of({.card = "h999"});
     CHECK(speed_title(none) == "No GPU was recorded here");
