@@ -105,8 +105,8 @@ std::string cast_words(const TensorView& view) {
     const double pct = view.before.n > 0 ? 100 * lost / static_cast<double>(view.before.n) : 0;
     return view.before.nonfinite > 0  ? ": not finite"
            : view.after.nonfinite > 0 ? ": cast not finite"
-           : pct >= kAll              ? ": all becomes 0"
-           : pct >= kSome             ? ": " + format_number(pct, 3, true) + " % becomes 0"
+           : pct >= kAll              ? ": all is lost"
+           : pct >= kSome             ? ": " + format_number(pct, 3, true) + " % is lost"
                                       : "";
 }
 

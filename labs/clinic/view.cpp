@@ -170,7 +170,8 @@ void ClinicView::draw_lower(Context& c, Rect area) {
         constexpr float kSwitch = 180;
         ui::corner_switch(c, "clinic.tensors", {area.x1, area.y0}, kSwitch,
                           std::array<std::string, 2>{"Table", "Histogram"}, narrow_);
-        const Rect rest{area.x0, area.y0, area.x1, area.y1};
+        // The heads of the columns are below the switch.
+        const Rect rest{area.x0, area.y0 + c.px(12), area.x1, area.y1};
         if (narrow_ == 0)
             draw_health(c, rest);
         else

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFrom = 100;  // steps: the instruments of the first ones are of the random weights
 
 const std::string& lesson() {
-    static const std::string text = read_text(asset("text") / "clinic.md");
+    static const std::string text = read_text(asset("text/" + std::string(Clinic::kInfo.id) + ".md"));
     return text;
 }
 
