@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains the networks of assets/models, which L11 lowers: scripts/models.py [build/release/fp8lab] [name...]
+"""Trains the networks of assets/models, which L11 lowers, and experts: scripts/models.py [build/release/fp8lab] [name...]
 
 Each is a checkpoint of `fp8lab train` without the optimiser's moments, which inference does not read.
 """
@@ -18,6 +18,8 @@ for number in (1, 2, 3):
     RUNS[f"transformer-s{number}"] = [
         "--recipe", "bf16", "--model", "transformer", "--task", "text", "--schedule", "cosine", "--seed", str(number)
     ]
+for number in range(1, 6):
+    RUNS[f"moe-{number}"] = ["--recipe", "bf16", "--model", "moe", "--task", "text", "--seed", str(number)]
 
 
 def without_moments(data: bytes) -> bytes:

@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/models/mlp/model.h"
+#include "core/nn/models/moe/model.h"
 #include "core/nn/models/transformer/model.h"
 
 namespace fp8lab {
@@ -17,6 +18,7 @@ std::span<const ModelEntry> models() {
     static const std::array kModels = {
         mlp_model(),
         transformer_model(),
+        moe_model(),
     };
     return kModels;
 }

@@ -146,18 +146,17 @@ std::string wide_text(const Recipe& recipe) {
     return text;
 }
 
-// "1.down", "1.e0.down": digits, a dot, a name.
+// "1.down", "1.e0.down": digits, and names behind dots.
 bool names_gemm(std::string_view text) {
-    const auto dot = text.find('.');
-    const auto all = [](std::string_view part, auto is) {
-        return !part.empty() && std::ranges::all_of(part, is);
+    const std::vector<std::string_view> parts = split(text, '.');
+    const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+    const auto is_name = [&](std::string_view part) {
+        return !part.empty() && letter(part.front()) &&
+               std::ranges::all_of(part, [&](char c) { return letter(c) || digit(c); });
     };
-    return dot != text.npos && all(text.substr(0, dot), [](char c) { return c >= '0' && c <= '9'; }) &&
-           all(text.substr(dot + 1),
-               [](char c) {
-                   return (c >= 'a' && c <= 'z') || c == '_' || c == '.' || (c >= '0' && c <= '9');
-               }) &&
-           !text.ends_with('.');
+    return parts.size() > 1 && !parts.front().empty() && std::ranges::all_of(parts.front(), digit) &&
+           std::all_of(parts.begin() + 1, parts.end(), is_name);
 }
 
 // A layer named twice is a mistake; which layers and GEMMs there are is not known here (ModelPlan::check()).

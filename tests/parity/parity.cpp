@@ -2,7 +2,9 @@
 //   start/, end/      checkpoints of the trainer with recipe fp32, before the first step and after the last
 //   ours.safetensors  tokens and targets (steps, batch, context), a target that does not count as -1; logits (of the
 //                     first batch, before any step) and losses, as fp32.logits, fp64.losses; the parameters after the
-//                     last step in float64, as end.<name>. All of it as F64, which holds the other types exactly.
+//                     last step in float64, as end.<name>. All of it as F64, which holds the other types exactly. Of experts
+//                     also those that each step chose, before its update, as fp32.choices and fp64.choices
+//                     (steps, blocks, tokens, active).
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -12,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/files/files.h"
+#include "core/nn/models/moe/model.h"
 #include "core/nn/recipe_casts.h"
 #include "core/trainer/cpu_trainer.h"
 #include "tests/reference_training.h"
@@ -70,12 +73,37 @@ Tensor first_logits(const TrainSpec& spec, Model<T>& model, GemmCasts<T>& casts)
     return {{logits.rows, logits.cols}, {logits.values.begin(), logits.values.end()}};
 }
 
+// What the model would choose of the step's batch; nothing of one without experts.
+template <class T>
+void add_choices(const TrainSpec& spec, Model<T>& model, int step, Tensor& choices) {
+    auto* const moe = dynamic_cast<Moe<T>*>(&model);
+    if (!moe) return;
+    Batch batch;
+    make_task(spec)->draw(step, batch);
+    NoCasts<T> casts;
+    model.forward(batch, casts);
+    const MoeShape shape = moe_shape(spec);
+    const std::size_t tokens = std::get<TokenBatch>(batch).size();
+    choices.shape = {kSteps, shape.blocks, tokens, shape.active};
+    for (std::size_t b = 0; b < shape.blocks; ++b)
+        for (const std::uint16_t expert : moe->experts(b).routing().experts) choices.values.push_back(expert);
+}
+
+void keep_choices(Tensors& tensors, const std::string& name, Tensor choices) {
+    if (!choices.values.empty()) tensors[name] = std::move(choices);
+}
+
 void add_reference(const TrainSpec& spec, const ArmCheckpoint& start, Tensors& tensors) {
     test::ReferenceTraining reference(spec, start);
     NoCasts<double> casts;
     tensors["fp64.logits"] = first_logits(spec, reference.model(), casts);
     Tensor& losses = tensors["fp64.losses"] = {{kSteps}};
-    for (int step = 0; step < kSteps; ++step) losses.values.push_back(reference.step().loss);
+    Tensor choices;
+    for (int step = 0; step < kSteps; ++step) {
+        add_choices(spec, reference.model(), step, choices);
+        losses.values.push_back(reference.step().loss);
+    }
+    keep_choices(tensors, "fp64.choices", std::move(choices));
     const auto& names = reference.model().plan().parameters;
     for (std::size_t i = 0; i < names.size(); ++i) {
         const auto end = reference.model().parameters()[i].value;
@@ -84,7 +112,6 @@ void add_reference(const TrainSpec& spec, const ArmCheckpoint& start, Tensors& t
 }
 
 void dump(const std::filesystem::path& folder, TrainOptions options) {
-    options.model = "transformer";
     options.recipes = "fp32";
     const TrainSpec spec = make_train_spec(options);
     const auto trainer = make_cpu_trainer(spec);
@@ -98,9 +125,19 @@ void dump(const std::filesystem::path& folder, TrainOptions options) {
     RecipeCasts casts(spec.arms[0], model->plan(), spec.seed);
     casts.begin_step(0, {});
     tensors["fp32.logits"] = first_logits(spec, *model, casts);
-    trainer->step(kSteps);
+    Tensor choices;
+    for (int step = 0; step < kSteps; ++step) {
+        if (options.model == "moe") {  // its parameters are those of a checkpoint
+            trainer->save(folder / "end");
+            set_parameters(*model, load_checkpoints(folder / "end", spec).arms[0]);
+            add_choices(spec, *model, step, choices);
+        }
+        trainer->step(1);
+    }
+    keep_choices(tensors, "fp32.choices", std::move(choices));
     Tensor& losses = tensors["fp32.losses"] = {{kSteps}};
-    for (const StepRecord& record : trainer->snapshot().arms[0].records) losses.values.push_back(record.loss);
+    const Snapshot snapshot = trainer->snapshot();
+    for (const StepRecord& record : snapshot.arms[0].records) losses.values.push_back(record.loss);
     trainer->save(folder / "end");
     write_file(folder / "ours.safetensors", safetensors_of_doubles(tensors));
 }
@@ -115,6 +152,7 @@ int main(int count, char** arguments) {
     try {
         const std::filesystem::path folder = arguments[1];
         TrainOptions options;
+        options.model = "transformer";
         dump(folder / "default", options);
         options.sizes["kv-heads"] = 2;
         dump(folder / "grouped", options);
@@ -126,6 +164,11 @@ int main(int count, char** arguments) {
         options.warmup = 10;
         options.weight_decay = 0.1;
         dump(folder / "tied", options);
+        options = {};
+        options.model = "moe";
+        dump(folder / "experts", options);
+        options.sizes = {{"experts", 4}, {"active", 1}, {"shared", 1}, {"balance", 1}};  // 1: the loss
+        dump(folder / "balanced", options);
     } catch (const std::exception& error) {
         fmt::print(stderr, "parity_dump: {}\n", error.what());
         return 1;

@@ -196,6 +196,19 @@ TEST_CASE("what no tensor-core product takes of a format for each GEMM is refuse
         doctest::Contains("have BF16"), Error);
 }
 
+TEST_CASE("a model that only the CPU trains is refused with its name") {
+    TrainOptions options;
+    options.model = "moe";
+    options.recipes = "bf16";
+    try {
+        cuda::make_cuda_trainer(make_train_spec(options), device());
+        FAIL_CHECK("not refused");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::backend);  // exit code 3
+        CHECK(std::string(error.what()) == "--model moe: is trained on the CPU only: --backend cpu");
+    }
+}
+
 TEST_CASE("a change of recipe to and from a format for each GEMM keeps the scales of casts that stay") {
     const auto gpu = cuda::make_cuda_trainer(reference("delayed", 8), device());
     gpu->step(3);

@@ -114,22 +114,31 @@ void read_sizes(const decltype(TrainFlags::sizes)& sizes, TrainOptions& options)
     read(find_model(options.model));
 }
 
-// One flag for all models that have the option: "transformer: width of the residual stream; 64".
-void add_model_options(CLI::App& verb, TrainFlags& flags) {
-    std::map<std::string_view, std::string> helps;
+// One flag for all models that have the option: "transformer, moe: width of the feed-forward part; 192, 96".
+std::string option_help(const ModelOption& option) {
+    std::string with, fallbacks;
     for (const ModelEntry& model : models())
-        for (const ModelOption& option : model.options) {
-            std::string& help = helps[option.name];
-            help += fmt::format("{}{}: {}; {}", help.empty() ? "" : "; ", model.id, option.help,
-                                option.text(option.fallback));
+        for (const ModelOption& other : model.options) {
+            if (other.name != option.name) continue;
+            const std::string fallback = other.text(other.fallback);
+            with += (with.empty() ? "" : ", ") + std::string(model.id);
+            if (fallbacks.empty())
+                fallbacks = fallback;
+            else if (!fallbacks.ends_with(fallback))
+                fallbacks += ", " + fallback;
         }
+    return fmt::format("{}: {}; {}", with, option.help, fallbacks);
+}
+
+void add_model_options(CLI::App& verb, TrainFlags& flags) {
     for (const ModelEntry& model : models())
         for (const ModelOption& option : model.options) {
             const std::string flag = "--" + std::string(option.name);
             if (flags.sizes.contains(option.name)) continue;
             CLI::Option* added =
-                verb.add_option(flag, flags.sizes[std::string(option.name)], helps[option.name]);
-            if (option.names.empty() && option.parts == 1) added->check(whole(flag, option.low, option.high));
+                verb.add_option(flag, flags.sizes[std::string(option.name)], option_help(option));
+            if (option.names.empty() && option.parts == 1)
+                added->type_name("INT")->check(whole(flag, option.low, option.high));
         }
 }
 

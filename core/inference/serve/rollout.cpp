@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/rng.h"
 #include "core/files/memory.h"
 #include "core/nn/streams.h"
 

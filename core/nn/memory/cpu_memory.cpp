@@ -1,9 +1,11 @@
+#include "core/nn/memory/cpu_memory.h"
+
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "core/nn/memory/cpu_memory.h"
 #include "core/nn/model.h"
+#include "core/nn/models/moe/model.h"
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/tasks.h"
 #include "core/scaling/side_cast.h"
@@ -96,8 +98,29 @@ Held transformer_held(const TrainSpec& spec, double rows, double trained) {
     });
 }
 
+// The tokens of all experts together are `active` times those of the batch. An expert has more in some steps than in others,
+// and a vector that grows by a few rows has room for twice as many.
+Held moe_held(const TrainSpec& spec, double rows, double trained) {
+    const MoeShape s = moe_shape(spec);
+    const auto d = static_cast<double>(s.d), f = static_cast<double>(s.ffn),
+               e = static_cast<double>(s.experts),
+               k = static_cast<double>(s.active) * (s.active < s.experts ? 2 : 1);
+    return decoder_held(s, rows, trained, [&](Held& held) {
+        held.forward += rows * (e + 2 * d + k * (2 * d + 4));
+        held.backward += trained * (e + k * (2 * d + 1));
+        add_linear(held, rows, trained, e, d);
+        for (std::size_t i = 0; i < s.experts; ++i) add_gated_mlp(held, rows * k / e, trained * k / e, d, f);
+        if (s.shared > 0) {
+            held.forward += rows * d;
+            held.backward += trained * d;
+            add_gated_mlp(held, rows, trained, d, static_cast<double>(s.shared) * f);
+        }
+    });
+}
+
 Held held_by(const TrainSpec& spec, double rows, double trained) {
-    return spec.model == "mlp" ? mlp_held(spec, rows, trained) : transformer_held(spec, rows, trained);
+    if (spec.model == "mlp") return mlp_held(spec, rows, trained);
+    return spec.model == "moe" ? moe_held(spec, rows, trained) : transformer_held(spec, rows, trained);
 }
 
 // In the first layer of an MLP no GEMM reads dy along its columns, nor w along its rows.

@@ -191,6 +191,6 @@ TEST_CASE("sizes that do not fit together are refused by the rule that they brea
     mlp.task = "text";
     CHECK_THROWS_WITH_AS(make_train_spec(mlp), "--task: text is no task of --model mlp", Error);
     mlp.model = "rnn";
-    CHECK_THROWS_WITH_AS(make_train_spec(mlp), "--model: unknown model 'rnn'; known: mlp, transformer",
+    CHECK_THROWS_WITH_AS(make_train_spec(mlp), "--model: unknown model 'rnn'; known: mlp, transformer, moe",
                          Error);
 }
