@@ -237,6 +237,29 @@ bool near(const Product& a, const Product& b) {
            std::abs(std::log2(a.tflops(false) / b.tflops(false))) < 3;
 }
 
+// What the axes have to hold.
+struct Extent {
+    double least = kLeastAi, low = kLeastTflops, high = kMostTflops;
+};
+Extent extent_of(const Outcome& o, const std::vector<const Product*>& shown) {
+    Extent out;
+    for (const Product* product : shown)
+        for (const bool fp8 : {false, true}) {
+            if (product->ran(fp8)) {
+                out.low = std::min(out.low, 0.7 * product->tflops(fp8));
+                out.high = std::max(out.high, 1.2 * product->tflops(fp8));
+            }
+            out.least = std::min(out.least, 0.7 * product->ai(fp8));
+        }
+    for (const RecordedInfer* token : {o.token_bf16, o.token_fp8})
+        if (token)
+            out.least = std::min(out.least, 0.7 * intensity_of(*token)),
+            out.low = std::min(out.low, 0.4 * tflops_of(*token));
+    for (const double roof : {o.roofs.fp8, o.over_roofs.fp8, o.sheet ? o.sheet->fp8 : 0})
+        if (roof > 0) out.high = std::max(out.high, 1.15 * roof);
+    return out;
+}
+
 }  // namespace
 
 std::string refusal_words(const Outcome& o) {
@@ -300,20 +323,7 @@ Figure roofline_figure(const Outcome& o) {
     if (!(o.products.front().layer == kNotebook)) shown.push_back(&o.notebook);
     if (!(o.products.front().layer == kMiddle)) shown.push_back(&o.middle);
     for (const Product& product : o.products) shown.push_back(&product);
-    double least = kLeastAi, low = kLeastTflops, high = kMostTflops;
-    for (const Product* product : shown)
-        for (const bool fp8 : {false, true}) {
-            if (product->ran(fp8)) {
-                low = std::min(low, 0.7 * product->tflops(fp8));
-                high = std::max(high, 1.2 * product->tflops(fp8));
-            }
-            least = std::min(least, 0.7 * product->ai(fp8));
-        }
-    for (const RecordedInfer* token : {o.token_bf16, o.token_fp8})
-        if (token)
-            least = std::min(least, 0.7 * intensity_of(*token)), low = std::min(low, 0.4 * tflops_of(*token));
-    for (const double roof : {o.roofs.fp8, o.over_roofs.fp8, o.sheet ? o.sheet->fp8 : 0})
-        if (roof > 0) high = std::max(high, 1.15 * roof);
+    const auto [least, low, high] = extent_of(o, shown);
     figure.x = {.label = "FLOP per byte", .scale = Scale::log2, .range = Range{least, kNamesEnd}};
     figure.y = {.label = "TFLOP/s", .scale = Scale::log2, .range = Range{low, high}};
     add_roofs(figure, o, least);
