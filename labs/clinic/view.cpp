@@ -222,16 +222,22 @@ void ClinicView::draw_gauges(Context& c, Rect area) {
          percent("products off by", patient.product_error_pct),
          {"BF16 twin against healthy",
           o.reference ? fmt::format("{:.2f}×", o.twin->tail() / o.reference->tail()) : "–", "at the end"}}};
-    constexpr Font kValue{Face::mono, 18};
-    const float width = area.width() / 4;
+    // Smaller where the step beside one of the values would reach into the next column.
+    const float width = area.width() / 4, between = c.px(8);
+    Font font{Face::mono, 18};
+    const bool fits = std::ranges::all_of(gauges, [&](const Gauge& gauge) {
+        return ui::text_width(c, gauge.value, font) + ui::text_width(c, gauge.when, kSans13) + 2 * between <=
+               width;
+    });
+    if (!fits) font = kMono13;
     for (std::size_t i = 0; i < gauges.size(); ++i) {
         const Gauge& gauge = gauges.at(i);
         const float x = area.x0 + static_cast<float>(i) * width, y = area.y0 + c.px(39);
         ui::text_mid(c, {x, area.y0 + c.px(17)}, ui::cut_end(c, gauge.head, kSans13, width - c.px(8)),
                      {Role::muted}, kSans13);
-        ui::text_mid(c, {x, y}, gauge.value, {Role::text}, kValue);
-        ui::text_mid(c, {x + ui::text_width(c, gauge.value, kValue) + c.px(8), y + c.px(2)}, gauge.when,
-                     {Role::muted}, kSans13);
+        ui::text_mid(c, {x, y}, gauge.value, {Role::text}, font);
+        ui::text_mid(c, {x + ui::text_width(c, gauge.value, font) + between, y + c.px(fits ? 2 : 0)},
+                     gauge.when, {Role::muted}, kSans13);
     }
 }
 
