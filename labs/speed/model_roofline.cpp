@@ -200,7 +200,7 @@ void add_token(Figure& figure, const Outcome& o) {
     figure.add("",
                TextMark{.x = x1,
                         .y = y1,
-                        .text = fmt::format("the next token, batch 1:\n{:.1f} and {:.1f} TFLOP/s", y0, y1),
+                        .text = fmt::format("the next token, batch 1\n{:.1f} and {:.1f} TFLOP/s", y0, y1),
                         .dx = 14,
                         .dy = 10},
                words_in(Role::text));
@@ -360,7 +360,7 @@ Figure roofline_figure(const Outcome& o) {
     const double ridge = o.roofs.ridge_bf16();
     if (o.notebook.ran(false) && ridge > o.notebook.ai_bf16)
         figure.add("",
-                   Bracket{o.notebook.ai_bf16, ridge, o.notebook.tflops(false) * 1.6,
+                   Bracket{o.notebook.ai_bf16, ridge, o.notebook.tflops(false) * 2.4,
                            times(ridge / o.notebook.ai_bf16)},
                    words_in(Role::text));
     return figure;

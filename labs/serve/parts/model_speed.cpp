@@ -129,10 +129,10 @@ Figure speed_figure(const Speeds& s) {
             figure.add("",
                        TextMark{.x = static_cast<double>(last->of.batch),
                                 .y = last->tokens_per_s(),
-                                .text = std::string(info_of(weights).label),
-                                .anchor = Anchor::right,
-                                .dx = -12,
-                                .dy = -12},
+                                .text = fmt::format("solid: {}, up to batch {}", info_of(weights).label,
+                                                    last->of.batch),
+                                .dx = 14,
+                                .dy = 46},
                        {.color = {Role::e4m3, Tone::ink}, .in_legend = false});
     }
     figure.y.range = Range{low * 0.8, high * 1.25};

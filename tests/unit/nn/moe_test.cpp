@@ -10,6 +10,7 @@
 #include "core/nn/models/moe/model.h"
 #include "core/nn/ops/token_loss.h"
 #include "core/nn/recipe_casts.h"
+#include "tests/unit/nn/gradient_error.h"
 
 using namespace fp8lab;
 
@@ -80,31 +81,6 @@ void compute_gradients(Moe<double>& model, const TokenBatch& batch) {
     model.backward(dy, casts);
 }
 
-// |numeric - analytic| / |numeric| over one parameter, by central differences with two steps (Richardson). Where both are
-// 0 it is 0.
-double gradient_error(Moe<double>& model, const MoeShape& shape, std::size_t parameter,
-                      const TokenBatch& batch) {
-    const Parameter<double> p = model.parameters()[parameter];
-    const std::vector<double> analytic(p.gradient.begin(), p.gradient.end());
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < p.value.size(); ++i) {
-        const double kept = p.value[i];
-        const auto slope = [&](double h) {
-            p.value[i] = kept + h;
-            const double above = loss_of(model, shape, batch);
-            p.value[i] = kept - h;
-            const double below = loss_of(model, shape, batch);
-            p.value[i] = kept;
-            return (above - below) / (2 * h);
-        };
-        constexpr double kStep = 1e-4;
-        const double numeric = (4 * slope(kStep / 2) - slope(kStep)) / 3;
-        difference += (numeric - analytic[i]) * (numeric - analytic[i]);
-        norm += numeric * numeric;
-    }
-    return difference == 0 ? 0 : std::sqrt(difference / norm);
-}
-
 void check_gradients(Moe<double>& model, const MoeShape& shape, const TokenBatch& batch) {
     compute_gradients(model, batch);
     const auto& names = model.plan().parameters;
@@ -112,7 +88,8 @@ void check_gradients(Moe<double>& model, const MoeShape& shape, const TokenBatch
     for (std::size_t i = 0; i < names.size(); ++i) {
         CAPTURE(names[i].name);
         CHECK(names[i].elements() == model.parameters()[i].value.size());
-        CHECK(gradient_error(model, shape, i, batch) < 1e-6);
+        CHECK(test::gradient_error(model.parameters()[i], [&] { return loss_of(model, shape, batch); }) <
+              1e-6);
     }
 }
 

@@ -9,6 +9,7 @@
 #include "core/nn/models/transformer/model.h"
 #include "core/nn/ops/token_loss.h"
 #include "core/nn/recipe_casts.h"
+#include "tests/unit/nn/gradient_error.h"
 
 using namespace fp8lab;
 
@@ -61,30 +62,6 @@ double loss_of(Model<double>& model, const TokenBatch& batch, GemmCasts<double>&
     return token_loss(model.forward(batch, casts), batch).loss;
 }
 
-// |numeric - analytic| / |numeric| over one parameter, by central differences with two steps (Richardson).
-double gradient_error(Model<double>& model, std::size_t parameter, const TokenBatch& batch,
-                      GemmCasts<double>& casts) {
-    const Parameter<double> p = model.parameters()[parameter];
-    const std::vector<double> analytic(p.gradient.begin(), p.gradient.end());
-    double difference = 0, norm = 0;
-    for (std::size_t i = 0; i < p.value.size(); ++i) {
-        const double kept = p.value[i];
-        const auto slope = [&](double h) {
-            p.value[i] = kept + h;
-            const double above = loss_of(model, batch, casts);
-            p.value[i] = kept - h;
-            const double below = loss_of(model, batch, casts);
-            p.value[i] = kept;
-            return (above - below) / (2 * h);
-        };
-        constexpr double kStep = 1e-4;
-        const double numeric = (4 * slope(kStep / 2) - slope(kStep)) / 3;
-        difference += (numeric - analytic[i]) * (numeric - analytic[i]);
-        norm += numeric * numeric;
-    }
-    return std::sqrt(difference / norm);
-}
-
 }  // namespace
 
 TEST_CASE("gradients of the whole transformer against central differences: GQA, tying, forms of SwiGLU") {
@@ -109,7 +86,8 @@ TEST_CASE("gradients of the whole transformer against central differences: GQA, 
         for (std::size_t i = 0; i < names.size(); ++i) {
             CAPTURE(names[i].name);
             CHECK(names[i].elements() == model->parameters()[i].value.size());
-            CHECK(gradient_error(*model, i, batch, casts) < 1e-6);
+            CHECK(test::gradient_error(model->parameters()[i],
+                                       [&] { return loss_of(*model, batch, casts); }) < 1e-6);
         }
     }
 }
