@@ -29,7 +29,7 @@ struct InferPart {
     std::string name;  // "GEMMs", "attention", "memory-bound kernels", and of those "norm + cast" ...
     double ms = 0, bytes = 0, flop = 0;
 };
-// Medians and quartiles in ms of the replays of a CUDA graph, one behind the other, and then of copies of 1 GiB.
+// Medians and quartiles in ms of the replays of a CUDA graph, and of copies of 1 GiB: behind them, of a pass of many launches in turns with them.
 struct InferTime {
     double median_ms = 0, q1_ms = 0, q3_ms = 0;
     int repeats = 0;

@@ -99,7 +99,7 @@ struct Exercise {
     std::vector<std::string> covers = {};
     bool conditions_answer = false;  // the conditions name the answer too: they come after the prediction
     // "field=value" on top of the lab's defaults. A name alone, "seed", or the beginning of several, "diagnosis_*": what the
-    // learner has there stays when the exercise begins. "*": all of it.
+    // learner has there stays when the exercise begins. "*": all of it. Of an exercise that was passed before nothing stays.
     std::vector<std::string> start = {};
     std::vector<Answer> answers = {};
     std::vector<std::string> columns = {};  // heads over Condition::values: "E4M3", "E5M2"; may be empty

@@ -61,12 +61,16 @@ void ModelPlan::check(const Recipe& recipe, std::string_view where) const {
         if (number > blocks)
             throw refused("wide names layer " + std::to_string(number) + "; the layers are 1-" +
                           std::to_string(blocks));
-    for (const std::string& name : recipe.wide.gemms)
-        if (std::ranges::find(gemms, name, &ModelGemm::name) == gemms.end()) {
+    for (const std::string& name : recipe.wide.gemms) {
+        const auto named = std::ranges::find(gemms, name, &ModelGemm::name);
+        if (named != gemms.end() && named->role == GemmRole::router)
+            throw refused("wide names " + name + ", a router: what it is cast to is the option 'router'");
+        if (named == gemms.end()) {
             std::string names;
             for (const ModelGemm& g : gemms) names += (names.empty() ? "" : ", ") + g.name;
             throw refused("wide names GEMM " + name + "; the GEMMs are " + names);
         }
+    }
     if (recipe.scope != CastScope::linears && !has(GemmRole::attention))
         throw refused("option 'scope' is unknown to this model: all of its GEMMs are linear layers");
     if (recipe.sum_bits > 0 && gated)

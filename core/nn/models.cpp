@@ -55,6 +55,9 @@ int ModelOption::read(std::string_view given) const {
     const double kept = std::round(value * parts);
     if (failure != std::errc{} || end != given.data() + given.size() || (parts == 1 && kept != value))
         throw usage_error(option, fmt::format("'{}' is not a {}number", given, parts == 1 ? "whole " : ""));
+    if (value != 0 && kept == 0)
+        throw usage_error(option, fmt::format("{} is too small; the smallest number above 0 is {}", given,
+                                              shortest(1.0 / parts)));
     if (!(kept >= low && kept <= high))
         throw usage_error(option, fmt::format("{} is not in {}..{}", given, text(low), text(high)));
     return static_cast<int>(kept);

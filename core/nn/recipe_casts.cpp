@@ -161,6 +161,9 @@ void RecipeCasts::begin_step(int step, std::optional<TensorId> watched) {
     for (State& s : states_) {
         s.nonfinite = false;
         s.product_error_pct = std::numeric_limits<float>::quiet_NaN();
+        // An expert may get its first rows of a step in a later micro-batch: what is kept then is of this step.
+        if (accumulate_.weights == WeightCache::once)
+            for (Matrix<float>& cast : s.kept) cast.values.clear();
         for (Side& side : s.sides) {
             if (accumulate_.amax == AmaxOf::each) side.rolling = side.delayed;
             side.casted = side.casted_before = side.empty = false;

@@ -121,7 +121,7 @@ class RecipeCasts final : public GemmCasts<float> {
             rolling;  // with AmaxOf::each, during a step, so that a step that is not ended changes nothing
         bool delayed_scale = false, rotated = false;  // rotated: along the batch
         bool casted = false, casted_before = false;   // in this micro-batch; in an earlier one of this step
-        bool empty = false;                           // not cast in this step so far, because it had no rows
+        bool empty = false;                           // in a micro-batch of this step it had no rows
         float scale_amax = 0;                         // of this step, for the delayed scale
         int saturated = 0;                            // casts of this step in which an element saturates
         CastStats stats;                              // of this step, as the next

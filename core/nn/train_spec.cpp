@@ -181,13 +181,6 @@ void check_tokens(const TrainSpec& spec) {
                                                  spec.batch, context, tokens, kMost));
 }
 
-bool has_delayed_scale(const Recipe& recipe) {
-    for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
-        for (const Along along : {Along::cols, Along::rows})
-            if (side_cast(recipe, tensor, along).delayed) return true;
-    return false;
-}
-
 // Options without an effect are mistakes, as in a recipe.
 void check_accumulation(const TrainSpec& spec, const TrainOptions& options) {
     const Accumulation& a = spec.accumulate;

@@ -120,8 +120,8 @@ struct Recipe {
     // that cast gave; dy is not cast. The gradient of the cast itself is taken as 1 (straight-through estimator, arXiv
     // 1308.3432). Text: fake=1.
     bool fake = false;
-    // What the operands of a router's GEMM are cast to, in a mixture of experts: the base of a row, with its own options. The
-    // router is in no scope, and no wide layer. Text: router=mxfp8.
+    // What the operands of a router's GEMM are cast to, in a mixture of experts: the name of a row, with that row's
+    // defaults. The router is in no scope, and no wide layer. Text: router=mxfp8.
     std::string_view router = "fp32";
     // Loss scaling as PyTorch's torch.amp.GradScaler (core/trainer/loss_scaler.h). 0: none.
     float loss_scale = 0;     // the first one

@@ -8,6 +8,13 @@ SideCast side_cast(const Recipe& recipe, TensorClass tensor, Along along) {
             here.rht && tensor != TensorClass::w};
 }
 
+bool has_delayed_scale(const Recipe& recipe) {
+    for (const TensorClass tensor : {TensorClass::x, TensorClass::w, TensorClass::dy})
+        for (const Along along : {Along::cols, Along::rows})
+            if (side_cast(recipe, tensor, along).delayed) return true;
+    return false;
+}
+
 bool is_split(const Recipe& recipe, TensorClass tensor) {
     return has_inputs(recipe) &&
            side_cast(recipe, tensor, Along::cols) != side_cast(recipe, tensor, Along::rows);

@@ -13,6 +13,8 @@ struct SideCast {
 };
 // Of the GEMM whose K is `along`: gemm_of(tensor, along).
 SideCast side_cast(const Recipe& recipe, TensorClass tensor, Along along);
+// Whether one of its casts has a scale from the history.
+bool has_delayed_scale(const Recipe& recipe);
 // Whether the two are different casts: each has a scale, a history and a copy of its own then.
 bool is_split(const Recipe& recipe, TensorClass tensor);
 

@@ -59,7 +59,8 @@ std::vector<TensorView> all_views(const TrainSpec& training, std::size_t tensors
         trainer->set(Watch{TensorId{static_cast<std::uint16_t>(t)}});
         while (!trainer->all_stopped()) {
             trainer->step();
-            const auto& watched = trainer->snapshot().arms.front().watched;
+            const Snapshot snapshot = trainer->snapshot();
+            const auto& watched = snapshot.arms.front().watched;
             if (watched && (out.empty() || out.back().id != watched->id || out.back().step != watched->step))
                 out.push_back(*watched);
         }

@@ -99,10 +99,6 @@ std::string fake_recipes(const std::string& names) {
     return out;
 }
 
-}  // namespace
-
-namespace {
-
 // Each as the model's own option has it; one that only other models have is left for make_train_spec() to refuse.
 void read_sizes(const decltype(TrainFlags::sizes)& sizes, TrainOptions& options) {
     const auto read = [&](const ModelEntry& model) {
@@ -177,17 +173,18 @@ void add_train_options(CLI::App& verb, TrainFlags& flags) {
     verb.add_option("--model", train.model, model_names())->capture_default_str();
     verb.add_option(
         "--task", train.task,
-        "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer: text, text:FILE, copying or zipf:V");
+        "mlp: teacher, noise, spiral, digits or npy:X,Y; transformer, moe: text, text:FILE, copying or "
+        "zipf:V");
     add_model_options(verb, flags);
     verb.add_option("--layers", flags.layers, "d0,...,dn");
     verb.add_option("--activation", train.activation, "tanh, gelu or relu");
     verb.add_option("--batch", train.batch, "batch size: rows, or sequences, per step")
         ->check(whole("--batch", 1, 65536));
     verb.add_option("--steps", train.steps,
-                    "of the whole run, a resumed part included; 2000 (transformer: 600)")
+                    "of the whole run, a resumed part included; 2000 (transformer, moe: 600)")
         ->check(whole("--steps", 1, kMostSteps));
     verb.add_option("--lr", train.lr, "learning rate");
-    verb.add_option("--schedule", train.schedule, "constant or cosine; constant (transformer: cosine)");
+    verb.add_option("--schedule", train.schedule, "constant or cosine; constant (transformer, moe: cosine)");
     verb.add_option("--warmup", train.warmup, "steps of schedule cosine up to the learning rate; 100")
         ->check(whole("--warmup", 0, kMostSteps));
     verb.add_option("--optimizer", train.optimizer, "adamw or sgd")->capture_default_str();

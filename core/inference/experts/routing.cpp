@@ -54,6 +54,8 @@ RoutingStudy::RoutingStudy(const TrainSpec& spec, const ArmCheckpoint& checkpoin
       model_(shape_),
       batches_(static_cast<std::size_t>(batches)),
       margins_(shape_.blocks) {
+    if (swiglu_of(checkpoint) == SwigluForm::clamp)
+        throw usage_error("--model", "was trained with act=clamp; choices are compared without limits");
     set_parameters(model_, checkpoint);
     const auto task = make_task(spec);
     for (std::size_t i = 0; i < batches_.size(); ++i) task->held_out(static_cast<int>(i), batches_[i]);

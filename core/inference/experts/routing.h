@@ -61,7 +61,6 @@ class RoutingStudy {
     Pass run(const Recipe& recipe, const std::vector<Choices>* kept);
     void fix(const std::vector<Choices>* kept, std::size_t batch);
     void note_margins(std::size_t block);
-    void keep_layers();  // what enters and leaves the experts of the reference
 
     TrainSpec spec_;
     MoeShape shape_;

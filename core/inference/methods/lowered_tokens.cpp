@@ -1,5 +1,7 @@
 #include "core/inference/methods/lowered_tokens.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -40,6 +42,12 @@ struct LoweredTokens::State {
         const std::string& name = model->layers()[l].name;
         return {name, reads_norm(model->layers()[l]), name.ends_with(".down")};
     }
+    // The next layer to lower was passed over: an expert that no token chose.
+    Error unseen() const {
+        return usage_error("--rows", fmt::format("{} gets no token of the calibration rows, whose inputs its "
+                                                 "weights are cast for",
+                                                 model->layers()[layers.size()].name));
+    }
     class Casts;
 };
 
@@ -55,7 +63,7 @@ class LoweredTokens::State::Casts final : public GemmCasts<float> {
         if (at < 0) return value;
         const auto l = static_cast<std::size_t>(at);
         if (tensor.tensor == TensorClass::w) return state_.layers.at(l).w;
-        if (l == state_.layers.size()) lower(l, value);
+        if (l >= state_.layers.size()) lower(l, value);
         return x_[l] = lowered_layer_input(*state_.mix.activations[l], state_.options, state_.layers[l],
                                            value, inputs_ ? &(*inputs_)[l] : nullptr);
     }
@@ -65,6 +73,7 @@ class LoweredTokens::State::Casts final : public GemmCasts<float> {
 
   private:
     void lower(std::size_t l, const Matrix<float>& x) {
+        if (l > state_.layers.size()) throw state_.unseen();
         const Matrix<float> value = state_.rotated ? Matrix<float>() : state_.model->weights(l);
         state_.layers.push_back(lower_layer(*state_.mix.weights[l], state_.options, state_.weights(l, value),
                                             seen_rows(x, state_.options), state_.place(l)));
@@ -83,6 +92,7 @@ LoweredTokens::LoweredTokens(std::shared_ptr<TokenModel> model, const Mix& mix, 
     if (rotates(options.method)) state_->rotated = rotated_model(*state_->model, options.seed);
     State::Casts casts(*state_);
     state_->to_run().forward(calibration_batch(state_->model->spec(), options.rows), casts);
+    if (state_->layers.size() < n) throw state_->unseen();
 }
 
 LoweredTokens::~LoweredTokens() = default;

@@ -148,3 +148,27 @@ TEST_CASE("a transformer's errors name the layer") {
         CHECK(std::string(e.what()).find("layer 1.qkv") != std::string::npos);
     }
 }
+
+TEST_CASE("an expert that no calibration token chooses cannot be lowered, and is named") {
+    TrainOptions options;
+    options.model = "moe";
+    options.task = "zipf:50";
+    options.recipes = "bf16";
+    options.steps = 1;
+    options.batch = 1;
+    options.sizes = {{"d", 16}, {"heads", 2}, {"ffn", 16}, {"context", 8}, {"experts", 64}, {"active", 1}};
+    const Scratch scratch;
+    const TrainSpec spec = make_train_spec(options);
+    const auto trainer = make_cpu_trainer(spec);
+    trainer->save(scratch.path);
+    const auto model =
+        std::make_shared<TokenModel>(spec, load_checkpoints(scratch.path, spec).arms.front(), 1);
+    try {
+        LoweredTokens(model, mix_of(*model, "nvfp4", false), {.rows = 16});
+        FAIL("no error");
+    } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::usage);
+        CHECK(error.where() == "--rows");
+        CHECK(error.why().find("gets no token of the calibration rows") != std::string::npos);
+    }
+}

@@ -328,5 +328,7 @@ TEST_CASE("what a mixture of experts refuses, in one sentence each") {
     CHECK(refusal({{"balance", "loss"}}, "bf16:loss_scale=8") ==
           "--balance: loss has no loss scale; recipe bf16:loss_scale=8 has one");
     CHECK(refusal({}, "mxfp8:router=mxfp8").empty());
-    CHECK(refusal({}, "mxfp8:wide=1.e0.down+2.router").empty());
+    CHECK(refusal({}, "mxfp8:wide=1.e0.down").empty());
+    CHECK(refusal({}, "mxfp8:wide=1.e0.down+2.router").find("wide names 2.router, a router") !=
+          std::string::npos);
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/files/files.h"
@@ -143,4 +144,54 @@ TEST_CASE("micro-batches and ranks of experts count their rows together") {
     CHECK(std::ranges::any_of(whole, [](float b) { return b != 0; }));
     CHECK(biases(2, 1) == whole);
     CHECK(biases(1, 2) == whole);
+}
+
+TEST_CASE("a weight of an expert that gets its first rows in a later micro-batch is cast in each step") {
+    TrainOptions options;
+    options.model = "moe";
+    options.task = "zipf:50";
+    options.sizes = {{"d", 16}, {"heads", 2}, {"ffn", 24}, {"context", 8}, {"experts", 16}, {"active", 1}};
+    options.batch = 4;
+    options.accumulate = 4;
+    options.steps = 12;
+    options.lr = 0.05;
+    options.recipes = "current";
+    const auto bytes = [&](const char* cache) {
+        options.weight_cache = cache;
+        const TrainSpec spec = make_train_spec(options);
+        auto trainer = make_cpu_trainer(spec);
+        trainer->step(spec.steps);
+        std::vector<std::vector<float>> out;
+        const Scratch scratch;
+        trainer->save(scratch.path);
+        const LoadedCheckpoints saved = load_checkpoints(scratch.path, spec);
+        for (const auto& p : saved.arms.front().parameters) out.push_back(p.values);
+        return out;
+    };
+    CHECK(bytes("once") == bytes("each"));
+}
+
+TEST_CASE("what experts cannot be trained with is refused in a sentence") {
+    const auto refusal = [](const std::function<void()>& what) {
+        try {
+            what();
+        } catch (const Error& error) {
+            CHECK(error.kind() == ErrorKind::usage);
+            return std::string(error.what());
+        }
+        return std::string();
+    };
+    TrainOptions options;
+    options.model = "moe";
+    options.batch = 4;
+    options.ranks = 2;
+    options.recipes = "current";
+    CHECK(refusal([&] { make_train_spec(options); }).empty());
+    options.recipes = "bf16,delayed";
+    CHECK(refusal([&] { make_train_spec(options); }).find("no delayed scales on several ranks") !=
+          std::string::npos);
+    CHECK(refusal([] {
+              small("bf16", {{"bias-rate", "1e-7"}});
+          }).find("1e-7 is too small") != std::string::npos);
+    CHECK(refusal([] { small("bf16", {{"bias-rate", "0"}}); }).empty());
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/scaling/side_cast.h"
 
 namespace fp8lab {
 namespace {
@@ -54,6 +55,12 @@ void check_moe(const TrainSpec& spec) {
     for (const Recipe& arm : spec.arms)
         if (arm.loss_scale > 0 && shape.balance == Balance::loss)
             throw usage_error("--balance", "loss has no loss scale; recipe " + arm.name + " has one");
+    for (const Recipe& arm : spec.arms)
+        if (spec.ranks.count > 1 && has_delayed_scale(arm))
+            throw usage_error("--ranks",
+                              "experts have no delayed scales on several ranks, whose tokens choose "
+                              "different experts; recipe " +
+                                  arm.name + " has them");
 }
 
 template <class T>

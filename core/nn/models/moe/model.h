@@ -18,11 +18,12 @@
 // outputs are not rounded. Parameters besides: "1.router.bias", which no gradient changes. Start: as the transformer, the
 // router's weights N(0, 0.16^2).
 //
-// An expert without rows has no GEMM and dW = 0. With empty=roll its delayed scales see an amax of 0, as in Transformer
-// Engine, where a group of 0 rows is cast like any other; with keep nothing.
+// An expert without rows has no GEMM and dW = 0. With empty=roll the delayed scales of its inputs and output gradients see an
+// amax of 0, with keep nothing; those of its weights, which are not cast, see nothing.
 //
 // Options (TrainSpec::sizes): decoder_options(96), experts, active, shared, balance, bias-rate, loss-weight, empty, starve-from,
-// starve-to: in the steps from the first to before the second no token may choose expert 1 (e0).
+// starve-to: in the steps from the first to before the second, and in evaluations after these steps, no token may choose expert 1
+// (e0).
 #pragma once
 
 #include "core/nn/models/decoder/decoder.h"
