@@ -103,8 +103,8 @@ std::string fake_recipes(const std::string& names) {
 void read_sizes(const decltype(TrainFlags::sizes)& sizes, TrainOptions& options) {
     const auto read = [&](const ModelEntry& model) {
         for (const ModelOption& option : model.options)
-            if (const auto& given = sizes.find(option.name)->second)
-                options.sizes[std::string(option.name)] = option.read(*given);
+            if (const auto given = sizes.find(option.name); given != sizes.end() && given->second)
+                options.sizes[std::string(option.name)] = option.read(*given->second);
     };
     for (const ModelEntry& other : models()) read(other);
     read(find_model(options.model));
@@ -112,16 +112,14 @@ void read_sizes(const decltype(TrainFlags::sizes)& sizes, TrainOptions& options)
 
 // One flag for all models that have the option: "transformer, moe: width of the feed-forward part; 192, 96".
 std::string option_help(const ModelOption& option) {
-    std::string with, fallbacks;
+    std::string with, fallbacks, last;
     for (const ModelEntry& model : models())
         for (const ModelOption& other : model.options) {
             if (other.name != option.name) continue;
             const std::string fallback = other.text(other.fallback);
             with += (with.empty() ? "" : ", ") + std::string(model.id);
-            if (fallbacks.empty())
-                fallbacks = fallback;
-            else if (!fallbacks.ends_with(fallback))
-                fallbacks += ", " + fallback;
+            if (fallback != last) fallbacks += (fallbacks.empty() ? "" : ", ") + fallback;
+            last = fallback;
         }
     return fmt::format("{}: {}; {}", with, option.help, fallbacks);
 }
