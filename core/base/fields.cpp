@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -23,8 +23,7 @@ std::string range_text(const Field& field) { return shortest(field.min) + " to "
 template <class T>
 T parse_number(const Field& field, std::string_view text) {
     T value{};
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (problem != std::errc{} || end != text.data() + text.size())
+    if (!read_number(text, value))
         throw usage_error(field.info.name,
                           fmt::format("'{}' is not a number; valid: {}", text, range_text(field)));
     if (!(value >= static_cast<T>(field.min) && value <= static_cast<T>(field.max)))

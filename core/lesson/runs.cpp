@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/files/files.h"
 
@@ -28,8 +28,7 @@ std::vector<std::string_view> split(std::string_view text, char at) {
 
 double number_from(std::string_view text) {
     double out = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
-    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(out))
+    if (!read_number(text, out) || !std::isfinite(out))
         throw input_error("", fmt::format("'{}' is no number", text));
     return out;
 }

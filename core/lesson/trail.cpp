@@ -1,11 +1,11 @@
 #include "core/lesson/trail.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/json/read_json.h"
 
 namespace fp8lab {
@@ -17,8 +17,7 @@ double parse(std::string_view text) {
     while (text.starts_with(' ')) text.remove_prefix(1);
     while (text.ends_with(' ')) text.remove_suffix(1);
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? value : kNone;
+    return read_number(text, value) ? value : kNone;
 }
 
 const Metric* find_metric(const State& state, std::string_view name) {

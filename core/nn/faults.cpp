@@ -3,29 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/scaling/recipe_keys.h"
 
 namespace fp8lab {
-namespace {
-
-template <class T>
-bool read(std::string_view text, T& value) {
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return failure == std::errc{} && end == text.data() + text.size();
-}
-
-}  // namespace
 
 Poison parse_poison(const std::string& text) {
     const std::vector<std::string_view> parts = split(text, ':');
     Poison out;
-    const bool ok = (parts.size() == 2 || parts.size() == 3) && read(parts[0], out.step) &&
-                    read(parts[1], out.factor) && (parts.size() == 2 || read(parts[2], out.rows));
+    const bool ok = (parts.size() == 2 || parts.size() == 3) && read_number(parts[0], out.step) &&
+                    read_number(parts[1], out.factor) &&
+                    (parts.size() == 2 || read_number(parts[2], out.rows));
     if (!ok || out.step < 0)
         throw usage_error("--poison", fmt::format("'{}' is not STEP:FACTOR[:ROWS]", text));
     if (!(out.factor > 0) || !std::isfinite(static_cast<float>(out.factor)))

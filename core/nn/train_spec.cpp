@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/named.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/nn/faults.h"
 #include "core/nn/model.h"
@@ -110,9 +111,7 @@ TaskDefaults task_defaults(const TrainSpec& spec) {
 
 int parse_vocabulary(std::string_view text) {
     int v = 0;
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), v);
-    if (failure != std::errc{} || end != text.data() + text.size() || v < ZipfLanguage::kSmallest ||
-        v > ZipfLanguage::kLargest)
+    if (!read_number(text, v) || v < ZipfLanguage::kSmallest || v > ZipfLanguage::kLargest)
         throw usage_error("--task", fmt::format("zipf:V takes a vocabulary of {} to {}, got '{}'",
                                                 ZipfLanguage::kSmallest, ZipfLanguage::kLargest, text));
     return v;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/base/read_number.h"
 #include "core/run/log_lines.h"
 
 namespace fp8lab {
@@ -66,7 +67,7 @@ class LineReader {
         if (word("Infinity")) return std::numeric_limits<double>::infinity();
         if (word("-Infinity")) return -std::numeric_limits<double>::infinity();
         double value = 0;
-        const auto parsed = std::from_chars(at_, end_, value);
+        const auto parsed = read_leading({at_, end_}, value);
         if (parsed.ec == std::errc::result_out_of_range) fail(at_, "the number does not fit");
         const char* const digit = at_ + (*at_ == '-' ? 1 : 0);
         if (parsed.ec != std::errc{} || *digit < '0' || *digit > '9') fail(at_, "expected a number");
@@ -90,7 +91,7 @@ class LineReader {
         if (std::is_unsigned_v<Int> && at_ != end_ && *at_ == '-')
             fail(at_, "the number is not in " + std::to_string(low) + ".." + std::to_string(high));
         Int value = 0;
-        const auto parsed = std::from_chars(at_, end_, value);
+        const auto parsed = read_leading({at_, end_}, value);
         const bool ends =
             parsed.ptr == end_ || (*parsed.ptr != '.' && *parsed.ptr != 'e' && *parsed.ptr != 'E');
         if (parsed.ec == std::errc::result_out_of_range ||

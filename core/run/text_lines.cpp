@@ -1,9 +1,9 @@
 // Lines of nvidia-dlfw-inspect's log and of `train --csv`.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
+#include "core/base/read_number.h"
 #include "core/run/log_lines.h"
 
 namespace fp8lab {
@@ -21,13 +21,6 @@ void for_lines(std::string_view text, LogPiece& piece, Each each) {
         ++piece.lines;
         begin = end + 1;
     }
-}
-
-template <class Number>
-bool read_number(std::string_view text, Number& value) {
-    const char* const end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data(), end, value);
-    return parsed.ec == std::errc{} && parsed.ptr == end;
 }
 
 // A decimal, "nan" or "inf". False: no number, or one that no float32 holds.

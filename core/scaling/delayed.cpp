@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 
 namespace fp8lab {
 
@@ -85,15 +85,15 @@ namespace {
 // that float32 cannot hold.
 bool parse_value(std::string_view text, float& value) {
     if (!text.empty() && text.front() == '+') text.remove_prefix(1);
-    const char* const end = text.data() + text.size();
-    auto parsed = std::from_chars(text.data(), end, value);
+    auto parsed = read_leading(text, value);
     if (parsed.ec == std::errc::result_out_of_range) {
         double wide = 0;
-        parsed = std::from_chars(text.data(), end, wide);
+        parsed = read_leading(text, wide);
         if (parsed.ec != std::errc{} || std::fabs(wide) > 1) return false;
         value = static_cast<float>(wide);  // below float32's smallest: 0
     }
-    return parsed.ec == std::errc{} && parsed.ptr == end && (!std::signbit(value) || value == 0);
+    return parsed.ec == std::errc{} && parsed.ptr == text.data() + text.size() &&
+           (!std::signbit(value) || value == 0);
 }
 
 }  // namespace

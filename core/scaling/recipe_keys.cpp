@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <limits>
 #include <utility>
 
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 
 namespace fp8lab {
@@ -17,9 +17,7 @@ using Applies = bool (*)(const Recipe&);
 RecipeKey integer(std::string_view name, int Recipe::*member, int min, int max, Applies applies) {
     const auto set = [=](Recipe& recipe, std::string_view text) {
         int value = 0;
-        const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-        const bool ok =
-            problem == std::errc{} && end == text.data() + text.size() && value >= min && value <= max;
+        const bool ok = read_number(text, value) && value >= min && value <= max;
         if (ok) recipe.*member = value;
         return ok;
     };
@@ -87,9 +85,7 @@ bool has_current_scale_per_tensor(const Recipe& r) {
 template <class T>
 bool read_between(std::string_view text, T above, T below, T& value) {
     T read = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), read);
-    if (problem != std::errc{} || end != text.data() + text.size() || !(read > above && read < below))
-        return false;
+    if (!read_number(text, read) || !(read > above && read < below)) return false;
     value = read;
     return true;
 }
@@ -128,10 +124,8 @@ bool set_loss_scale(Recipe& recipe, std::string_view text) {
 bool set_sum_bits(Recipe& recipe, std::string_view text) {
     if (text == "fp32") return recipe.sum_bits = 0, true;
     int bits = 0;
-    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), bits);
     constexpr int kFewest = 2, kMost = 22;
-    if (problem != std::errc{} || end != text.data() + text.size() || bits < kFewest || bits > kMost)
-        return false;
+    if (!read_number(text, bits) || bits < kFewest || bits > kMost) return false;
     recipe.sum_bits = bits;
     return true;
 }
@@ -164,8 +158,7 @@ bool set_wide(Recipe& recipe, std::string_view text) {
     WideLayers wide;
     for (const std::string_view part : split(text, '+')) {
         int number = 0;
-        const auto [end, problem] = std::from_chars(part.data(), part.data() + part.size(), number);
-        const bool is_number = problem == std::errc{} && end == part.data() + part.size() && number >= 1;
+        const bool is_number = read_number(part, number) && number >= 1;
         if (part == "first" && !wide.first)
             wide.first = true;
         else if (part == "last" && !wide.last)

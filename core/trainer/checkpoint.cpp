@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <ranges>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
 #include "core/nn/model.h"
@@ -149,9 +149,7 @@ std::optional<std::uint64_t> seed_in(const std::string& command_line, const std:
     const std::size_t from = at + kOption.size();
     const std::string text = command_line.substr(from, command_line.find(' ', from) - from);
     std::uint64_t seed = 0;
-    const char* end = text.data() + text.size();
-    const auto [read_to, failure] = std::from_chars(text.data(), end, seed);
-    if (failure != std::errc{} || read_to != end)
+    if (!read_number(text, seed))
         throw input_error(where, "the command line in its metadata has the seed '" + quote_from(text) +
                                      "', which is not a number of 64 bits");
     return seed;
@@ -189,9 +187,7 @@ Metadata metadata_of(const std::map<std::string, std::string>& texts, const std:
     Metadata out;
     out.published = sample;
     const std::string step = text_of("step");
-    const char* end = step.data() + step.size();
-    const auto [read_to, failure] = std::from_chars(step.data(), end, out.step);
-    if (failure != std::errc{} || read_to != end || out.step < 0)
+    if (!read_number(step, out.step) || out.step < 0)
         throw input_error(where, "no checkpoint of this program: the metadata have no 'step'");
     if (texts.contains("recipe")) out.recipe = known_recipe(text_of("recipe"), where);
     out.command_line = text_of("command_line");

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/formats/codec.h"
 
 namespace fp8lab::bits {
@@ -233,10 +234,7 @@ std::vector<table::MetricRow> Bits::metrics() const {
 bool Bits::perform(std::string_view action) {
     constexpr std::string_view kToggle = "toggle ";
     int bit = 0;
-    const char* const end = action.data() + action.size();
-    const bool known =
-        action.starts_with(kToggle) &&
-        std::from_chars(action.data() + kToggle.size(), end, bit) == std::from_chars_result{end, std::errc{}};
+    const bool known = action.starts_with(kToggle) && read_number(action.substr(kToggle.size()), bit);
     if (!known || bit < 0 || bit > 15) return false;
     if (bit < width_bits(outcome->format)) select(outcome->reading.code ^ (1U << bit));
     return true;
@@ -257,8 +255,8 @@ std::string Bits::enter(std::string_view text) {
                            fmt::format("'{}' {}; valid: a code from {} to {}, or a number", text, why,
                                        code_text(format, 0), code_text(format, code_mask(format))));
     };
-    const char* const end = text.data() + text.size();
     if (text.starts_with("0x") || text.starts_with("0X")) {
+        const char* const end = text.data() + text.size();
         std::uint32_t code = 0;
         const auto [at, problem] = std::from_chars(text.data() + 2, end, code, 16);
         if (problem != std::errc{} || at != end) throw refuse("is not hexadecimal");
@@ -268,8 +266,7 @@ std::string Bits::enter(std::string_view text) {
         return reading.code_text + " is " + reading.headline;
     }
     double value = 0;
-    const auto [at, problem] = std::from_chars(text.data(), end, value);
-    if (text.empty() || problem != std::errc{} || at != end) throw refuse("is neither");
+    if (!read_number(text, value)) throw refuse("is neither");
     select(encode(format, static_cast<float>(value), default_rounding(format), Overflow::saturate));
     const Reading reading = read_code(format, static_cast<std::uint32_t>(params.code));
     const double got = reading.value;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 
 namespace fp8lab::live {
@@ -46,10 +46,7 @@ std::optional<int> run_to_step(std::string_view action) {
     constexpr std::string_view kRunTo = "run to ";
     if (!action.starts_with(kRunTo)) return std::nullopt;
     int step = 0;
-    const char* const end = action.data() + action.size();
-    if (std::from_chars(action.data() + kRunTo.size(), end, step) != std::from_chars_result{end, std::errc{}})
-        return std::nullopt;
-    return step;
+    return read_number(action.substr(kRunTo.size()), step) ? std::optional(step) : std::nullopt;
 }
 
 }  // namespace fp8lab::live

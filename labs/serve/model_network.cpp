@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <charconv>
-#include <system_error>
-
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/files/files.h"
 #include "core/inference/lowering.h"
 #include "core/nn/model.h"
@@ -26,8 +24,7 @@ template <class T>
 T number_in(const std::string& command_line, const std::string& option, const std::string& where) {
     const std::string text = option_in(command_line, option);
     T value{};
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure != std::errc{} || end != text.data() + text.size())
+    if (!read_number(text, value))
         throw input_error(where, fmt::format("its command line has no number for {}: '{}'", option, text));
     return value;
 }

@@ -3,9 +3,9 @@
 #include <imgui_stdlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/widgets.h"
@@ -88,9 +88,7 @@ std::optional<double> value_field(Context& context, const std::string& name, Rec
     probe(context, name, area);
     if ((entered || left) && !given_up) {
         double parsed = 0;
-        const char* end = typing.text.data() + typing.text.size();
-        const auto result = std::from_chars(typing.text.data(), end, parsed);
-        if (result.ec == std::errc{} && result.ptr == end && !std::isnan(parsed)) typed = parsed;
+        if (read_number(typing.text, parsed) && !std::isnan(parsed)) typed = parsed;
     }
     if (entered || left) typing = {};
     return typed;

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -15,6 +14,7 @@
 #include "app/cli/serve/engines.h"
 #include "app/cli/verb.h"
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/files/console.h"
 #include "core/files/progress_line.h"
@@ -34,8 +34,7 @@ struct DraftOptions {
 std::optional<double> ratio_of(const std::string& text) {
     const auto number = [](std::string_view part) {
         double value = 0;
-        const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), value);
-        return failure == std::errc{} && end == part.data() + part.size() ? value : 0;
+        return read_number(part, value) ? value : 0;
     };
     const std::size_t slash = text.find('/');
     const double value = slash == text.npos ? number(text)

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 
 namespace fp8lab::cli {
 namespace {
@@ -20,9 +20,7 @@ int number_of(const char* name, int low, int high) {
     const std::string text = variable(name);
     if (text.empty()) throw usage_error(name, "is not set, and WORLD_SIZE is");
     int value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [next, failure] = std::from_chars(text.data(), end, value);
-    if (failure != std::errc{} || next != end || value < low || value > high)
+    if (!read_number(text, value) || value < low || value > high)
         throw usage_error(name, fmt::format("'{}' is not in {}..{}", text, low, high));
     return value;
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/files/files.h"
 #include "core/json/read_json.h"
 #include "core/lesson/runs.h"
@@ -58,8 +58,7 @@ std::optional<SeenNumber> seen_number(std::string_view link) {
     if (mark == link.size()) return out;
     double tolerance = 0;
     const std::string_view text = link.substr(mark + 1);
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), tolerance);
-    if (status != std::errc{} || end != text.data() + text.size())
+    if (!read_number(text, tolerance))
         throw input_error(std::string(link), fmt::format("'{}' is no number", text));
     out.tolerance = tolerance;
     return out;

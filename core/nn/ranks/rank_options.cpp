@@ -5,13 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <limits>
 
 #include "core/base/error.h"
 #include "core/base/named.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/streams.h"
@@ -37,9 +37,7 @@ void set_named(const Rows& names, std::string_view option, const std::string& te
 template <class T>
 std::optional<T> number(std::string_view text) {
     T value{};
-    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-    return value;
+    return read_number(text, value) ? std::optional(value) : std::nullopt;
 }
 
 // "2:x1e6:1000", "2:nan:1000"
