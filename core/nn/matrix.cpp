@@ -3,7 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "core/nn/blas.h"
+#include "core/nn/gemm.h"
 #include "core/threads/parallel.h"
 
 namespace fp8lab {

@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/inference/methods/column_cast.h"
-#include "core/nn/blas.h"
+#include "core/nn/gemm.h"
 
 namespace fp8lab {
 namespace {

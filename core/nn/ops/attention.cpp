@@ -1,50 +1,25 @@
 #include "core/nn/ops/attention.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "core/nn/blas.h"
+#include "core/nn/gemm.h"
 #include "core/nn/ops/gate_rows.h"
 #include "core/nn/ops/loops.h"
 
 namespace fp8lab {
 namespace {
 
-// A part of a row-major matrix, as BLAS takes it.
-template <class T>
-struct Part {
-    T* values;
-    std::size_t stride;  // elements from row to row
-
-    Part below(std::size_t row, std::size_t col = 0) const { return {values + row * stride + col, stride}; }
-    T* row(std::size_t r) const { return values + r * stride; }
-};
-
-void gemm(CBLAS_TRANSPOSE left, CBLAS_TRANSPOSE right, int m, int n, int k, float alpha, Part<const float> a,
-          Part<const float> b, float beta, Part<float> c) {
-    const BlasUse use;
-    cblas_sgemm(CblasRowMajor, left, right, m, n, k, alpha, a.values, static_cast<int>(a.stride), b.values,
-                static_cast<int>(b.stride), beta, c.values, static_cast<int>(c.stride));
-}
-void gemm(CBLAS_TRANSPOSE left, CBLAS_TRANSPOSE right, int m, int n, int k, double alpha,
-          Part<const double> a, Part<const double> b, double beta, Part<double> c) {
-    const BlasUse use;
-    cblas_dgemm(CblasRowMajor, left, right, m, n, k, alpha, a.values, static_cast<int>(a.stride), b.values,
-                static_cast<int>(b.stride), beta, c.values, static_cast<int>(c.stride));
-}
-
 // The rows of one head in a matrix of tokens, and the rows of its probabilities.
 template <class M>
 auto head_part(M& tokens, const AttentionShape& shape, std::size_t sequence, std::size_t head) {
-    return Part<std::remove_reference_t<decltype(tokens.values[0])>>{
+    return MatrixPart<std::remove_reference_t<decltype(tokens.values[0])>>{
         tokens.values.data() + sequence * shape.context * tokens.cols + head * shape.head_size, tokens.cols};
 }
 template <class M>
 auto score_part(M& scores, const AttentionShape& shape, std::size_t sequence, std::size_t head) {
-    return Part<std::remove_reference_t<decltype(scores.values[0])>>{
+    return MatrixPart<std::remove_reference_t<decltype(scores.values[0])>>{
         scores.values.data() + (sequence * shape.heads + head) * shape.context * shape.context,
         shape.context};
 }
@@ -80,8 +55,8 @@ void causal_scores(const Matrix<T>& a, const Matrix<T>& b, const AttentionShape&
         const auto out = score_part(scores, shape, sequence, head);
         for_tiles(shape.context, [&](std::size_t first, std::size_t rows) {
             const std::size_t end = first + rows;
-            gemm(CblasNoTrans, CblasTrans, static_cast<int>(rows), static_cast<int>(end),
-                 static_cast<int>(shape.head_size), factor, left.below(first), right, T{0}, out.below(first));
+            gemm(rows, end, shape.head_size, factor, {left.below(first)}, {right, true}, T{0},
+                 out.below(first));
             for (std::size_t t = first; t < end; ++t) {
                 finish(out.row(t), t + 1, (sequence * shape.heads + head) * shape.context + t);
                 std::fill(out.row(t) + t + 1, out.row(t) + shape.context, T{0});
@@ -100,8 +75,8 @@ void mix_over_keys(const Matrix<T>& scores, const Matrix<T>& b, const AttentionS
         const auto right = head_part(b, shape, sequence, head / shape.group());
         const auto to = head_part(out, shape, sequence, head);
         for_tiles(shape.context, [&](std::size_t first, std::size_t rows) {
-            gemm(CblasNoTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(shape.head_size),
-                 static_cast<int>(first + rows), factor, left.below(first), right, T{0}, to.below(first));
+            gemm(rows, shape.head_size, first + rows, factor, {left.below(first)}, {right}, T{0},
+                 to.below(first));
         });
     });
 }
@@ -118,9 +93,8 @@ void mix_over_queries(const Matrix<T>& scores, const Matrix<T>& b, const Attenti
             const auto left = score_part(scores, shape, sequence, head);
             const auto right = head_part(b, shape, sequence, head);
             for_tiles(shape.context, [&](std::size_t first, std::size_t rows) {
-                gemm(CblasTrans, CblasNoTrans, static_cast<int>(rows), static_cast<int>(shape.head_size),
-                     static_cast<int>(shape.context - first), factor, left.below(first, first),
-                     right.below(first), i == 0 ? T{0} : T{1}, to.below(first));
+                gemm(rows, shape.head_size, shape.context - first, factor, {left.below(first, first), true},
+                     {right.below(first)}, i == 0 ? T{0} : T{1}, to.below(first));
             });
         }
     });

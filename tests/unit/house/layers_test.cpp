@@ -249,6 +249,14 @@ TEST_CASE("no folder has more than 25 source files") {
     }
 }
 
+TEST_CASE("one folder multiplies matrices with OpenBLAS or with Eigen in its place") {
+    std::set<std::string> callers;
+    for (const std::string folder : {"core", "labs", "app"})
+        for (const auto& [file, target] : includes_below(folder))
+            if (target == "cblas.h") callers.insert(file);
+    CHECK(callers == std::set<std::string>{"core/nn/gemm/openblas.cpp"});
+}
+
 TEST_CASE("ImGui's internals are touched in one file only") {
     std::set<std::string> files;
     for (const std::string folder : {"app", "labs"})

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/files/memory.h"
-#include "core/nn/blas.h"
+#include "core/nn/gemm.h"
 #include "core/trainer/cpu_trainer.h"
 #include "tests/sanitized.h"
 #include "tests/scratch.h"

@@ -1,5 +1,3 @@
-#include "core/nn/blas.h"
-
 #include <cblas.h>
 #include <sys/mman.h>
 
@@ -7,6 +5,7 @@
 #include <semaphore>
 #include <vector>
 
+#include "core/nn/gemm.h"
 #include "core/threads/parallel.h"
 
 // Symbols of every version of OpenBLAS, which no header declares.
@@ -45,9 +44,27 @@ std::counting_semaphore<>& buffers() {
     return free;
 }
 
+CBLAS_TRANSPOSE transposed(bool is) { return is ? CblasTrans : CblasNoTrans; }
+int number(std::size_t value) { return static_cast<int>(value); }
+
 }  // namespace
 
 BlasUse::BlasUse() { buffers().acquire(); }
 BlasUse::~BlasUse() { buffers().release(); }
+
+void gemm(std::size_t rows, std::size_t cols, std::size_t depth, float factor, GemmSide<float> left,
+          GemmSide<float> right, float keep, MatrixPart<float> out) {
+    const BlasUse use;
+    cblas_sgemm(CblasRowMajor, transposed(left.transposed), transposed(right.transposed), number(rows),
+                number(cols), number(depth), factor, left.part.values, number(left.part.stride),
+                right.part.values, number(right.part.stride), keep, out.values, number(out.stride));
+}
+void gemm(std::size_t rows, std::size_t cols, std::size_t depth, double factor, GemmSide<double> left,
+          GemmSide<double> right, double keep, MatrixPart<double> out) {
+    const BlasUse use;
+    cblas_dgemm(CblasRowMajor, transposed(left.transposed), transposed(right.transposed), number(rows),
+                number(cols), number(depth), factor, left.part.values, number(left.part.stride),
+                right.part.values, number(right.part.stride), keep, out.values, number(out.stride));
+}
 
 }  // namespace fp8lab
