@@ -121,10 +121,10 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
            padded(batch) <= kMostFusedBatch;
 }
 
-std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {
-    std::size_t blocks = 0;
+std::uint64_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols) {
+    std::uint64_t blocks = 0;
     for (const Along along : {Along::cols, Along::rows})
-        blocks = std::max(blocks, block_grid(plan, size(rows), size(cols), along).count());
+        blocks = std::max<std::uint64_t>(blocks, block_grid(plan, size(rows), size(cols), along).count());
     // The amaxes, before them the tensor's, after them what each block's becomes.
     const bool chooses = plan.granularity == Granularity::block16 && plan.target == Nvfp4Target::four_or_six;
     return ((chooses ? 2 : 1) * blocks + 1) * sizeof(float);
@@ -158,23 +158,23 @@ const Allocation* ArmMemory::find(ArmPart part, int layer, TensorClass tensor) c
     return nullptr;
 }
 
-std::size_t ArmMemory::bytes(ArmPart part, int layer, TensorClass tensor) const {
+std::uint64_t ArmMemory::bytes(ArmPart part, int layer, TensorClass tensor) const {
     const Allocation* const found = find(part, layer, tensor);
     return found ? found->bytes : 0;
 }
 
-std::size_t ArmMemory::requested_bytes() const {
-    std::size_t sum = pool_;
+std::uint64_t ArmMemory::requested_bytes() const {
+    std::uint64_t sum = pool_;
     for (const Allocation& one : list_)
         if (one.life.always()) sum += one.bytes;
     return sum;
 }
 
-std::size_t ArmMemory::device_bytes() const {
-    constexpr std::size_t kPage = 2 << 20, kSmall = 1 << 20, kMultiple = 512;
-    const auto up = [](std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; };
-    std::size_t pages = 0, packed = 0;
-    const auto take = [&](std::size_t bytes) {
+std::uint64_t ArmMemory::device_bytes() const {
+    constexpr std::uint64_t kPage = 2 << 20, kSmall = 1 << 20, kMultiple = 512;
+    const auto up = [](std::uint64_t bytes, std::uint64_t to) { return (bytes + to - 1) / to * to; };
+    std::uint64_t pages = 0, packed = 0;
+    const auto take = [&](std::uint64_t bytes) {
         (bytes > kSmall ? pages : packed) += up(bytes, bytes > kSmall ? kPage : kMultiple);
     };
     take(pool_);
@@ -183,7 +183,7 @@ std::size_t ArmMemory::device_bytes() const {
     return pages + up(packed, kPage);
 }
 
-std::size_t ring_bytes(const TrainSpec& spec, int batch) {
+std::uint64_t ring_bytes(const TrainSpec& spec, int batch) {
     if (find_model(spec.model)
             .tokens)  // tokens, targets, order; starts; how many count (kernels/layers/launch.h)
         return sizeof(std::int32_t) * size(data_slots(spec)) *

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -37,7 +38,7 @@ std::size_t split_tensors(const ModelPlan& plan, const Recipe& recipe);
 // is emulated, FP32 that holds such values.
 enum class Sent { codes, bf16, fp32 };
 Sent sent_of(const Ranks& ranks, const Recipe& recipe, Engine engine);
-constexpr std::size_t bytes_of(Sent sent) { return sent == Sent::codes ? 1 : sent == Sent::bf16 ? 2 : 4; }
+constexpr std::uint64_t bytes_of(Sent sent) { return sent == Sent::codes ? 1 : sent == Sent::bf16 ? 2 : 4; }
 // Whether what is gathered is the operand of the GEMMs; otherwise each rank casts it.
 bool gathers_operand(const TrainSpec& spec, const Recipe& recipe, Engine engine);
 // How many sets of values that users change an arm has: one, or one for each GEMM (Recipe::inputs).
@@ -55,7 +56,7 @@ bool multiplies_in_update(const TrainSpec& spec, const Recipe& recipe, Engine en
 // Whether the weights that GEMMs read are kept in BF16 themselves: in an emulated arm BF16 numbers are in FP32.
 bool keeps_bf16_weights(const TrainSpec& spec, const Recipe& recipe, Engine engine);
 // What a cast of an emulated recipe needs beside its tensor: the amaxes of its blocks.
-std::size_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
+std::uint64_t emulation_scratch_bytes(const CastPlan& plan, int rows, int cols);
 
 enum class ArmPart {
     // The parts of a tensor x, w or dy. `first` and `second` are the operands of its GEMMs: fp8: rows and columns;
@@ -159,15 +160,15 @@ struct Allocation {
     // belongs to a parameter, of the block, or of the norm: two a block, and the last.
     int layer = 0;
     TensorClass tensor = TensorClass::x;
-    std::size_t bytes = 0;
+    std::uint64_t bytes = 0;
     Life life = {};
-    std::size_t offset = 0;  // in the pool, where `life` is not always
+    std::uint64_t offset = 0;  // in the pool, where `life` is not always
 };
 
 // What attention needs beside its operands, per block.
 struct AttentionBytes {
-    std::size_t kept = 0;                   // from the forward to the backward pass
-    std::size_t forward = 0, backward = 0;  // scratch memory
+    std::uint64_t kept = 0;                   // from the forward to the backward pass
+    std::uint64_t forward = 0, backward = 0;  // scratch memory
     bool operator==(const AttentionBytes&) const = default;
 };
 // Attention with the probabilities in memory, FP32.
@@ -189,19 +190,19 @@ class ArmMemory {
     std::span<const Allocation> allocations() const { return list_; }
     const Allocation* find(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
     // The bytes of an allocation; 0: it is not in the list.
-    std::size_t bytes(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
-    std::size_t pool_bytes() const { return pool_; }  // one allocation; 0: nothing is shared
+    std::uint64_t bytes(ArmPart part, int layer = 0, TensorClass tensor = TensorClass::x) const;
+    std::uint64_t pool_bytes() const { return pool_; }  // one allocation; 0: nothing is shared
     bool shares() const { return pool_ > 0; }
-    std::size_t requested_bytes() const;  // the sum, the pool counted once
+    std::uint64_t requested_bytes() const;  // the sum, the pool counted once
     // What cudaMalloc takes for them: above 1 MiB in pages of 2 MiB, the small ones packed into such pages.
-    std::size_t device_bytes() const;
+    std::uint64_t device_bytes() const;
 
   private:
     std::vector<Allocation> list_;
-    std::size_t pool_ = 0;
+    std::uint64_t pool_ = 0;
 };
 
 // The bytes of the trainer itself: batches, targets and learning rates, which all arms share.
-std::size_t ring_bytes(const TrainSpec& spec, int batch);
+std::uint64_t ring_bytes(const TrainSpec& spec, int batch);
 
 }  // namespace fp8lab::cuda

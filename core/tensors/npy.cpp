@@ -274,7 +274,8 @@ NpyIndex index_head(std::span<const std::byte> head, std::uint64_t size, const s
     if (to_be_read && !is_read(header.dtype))
         throw unsupported(where, header.dtype_at, "dtype '" + header.dtype + "'");
     const std::size_t element = width_of(header.dtype);
-    const std::size_t expected = count_elements(header.shape, element, where) * element, there = size - start;
+    const std::uint64_t expected = count_elements(header.shape, element, where) * element,
+                        there = size - start;
     if (there != expected)
         throw input_error(
             where, fmt::format("byte {}: {} bytes of data where the shape needs {}: {}", start, there,
@@ -324,7 +325,7 @@ std::uint64_t npy_size(std::span<const std::byte> head, const std::string& where
 
 NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& where) {
     NpyIndex index = index_head(bytes, bytes.size(), where, true);
-    const std::size_t start = index.begin;
+    const std::uint64_t start = index.begin;
     return array_of(std::move(index), bytes.subspan(start), where);
 }
 

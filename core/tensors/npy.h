@@ -19,7 +19,7 @@ struct NpyIndex {
     std::string dtype;               // "<f4", "|u1"
     std::vector<std::size_t> shape;  // () for a scalar
     bool fortran_order = false;
-    std::size_t begin = 0, end = 0;  // bytes of the data
+    std::uint64_t begin = 0, end = 0;  // bytes of the data
 };
 // Bytes up to the data, or a few more, from the first kNpyPrefix bytes.
 inline constexpr std::size_t kNpyPrefix = 12;

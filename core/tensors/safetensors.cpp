@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/files/memory.h"
@@ -61,7 +62,7 @@ class HeaderReader {
     }
 
   private:
-    [[noreturn]] void fail(std::size_t offset, std::string_view why) const {
+    [[noreturn]] void fail(std::uint64_t offset, std::string_view why) const {
         throw input_error(where_, fmt::format("byte {}: {}", offset, why));
     }
     // At the tensor's name in the header; at the header's start where it is spelt with escapes of another
@@ -77,7 +78,7 @@ class HeaderReader {
         if (length > size_ - kPrefix)
             fail(size_, fmt::format("truncated: the header should have {} bytes", length));
         data_start_ = kPrefix + length;
-        text_ = {reinterpret_cast<const char*>(head_.data()) + kPrefix, length};
+        text_ = {reinterpret_cast<const char*>(head_.data()) + kPrefix, static_cast<std::size_t>(length)};
     }
 
     void read_member(const std::string& name, const json& value, SafeTensorsIndex& index) const {
@@ -95,13 +96,17 @@ class HeaderReader {
         }
     }
 
-    std::vector<std::size_t> read_sizes(const std::string& name, const json& value, const char* key) const {
-        std::vector<std::size_t> sizes;
+    template <class Size>
+    std::vector<Size> read_sizes(const std::string& name, const json& value, const char* key) const {
+        std::vector<Size> sizes;
         if (!value.contains(key) || !value[key].is_array())
             fail_tensor(name, fmt::format("no array '{}'", key));
         for (const json& item : value[key]) {
             if (!item.is_number_unsigned()) fail_tensor(name, fmt::format("'{}' holds more than sizes", key));
-            sizes.push_back(item.get<std::size_t>());
+            const auto size = item.get<std::uint64_t>();
+            if (!std::in_range<Size>(size))
+                fail_tensor(name, fmt::format("'{}': {} is too large", key, size));
+            sizes.push_back(static_cast<Size>(size));
         }
         return sizes;
     }
@@ -109,21 +114,22 @@ class HeaderReader {
     SafeTensorInfo read_entry(const std::string& name, const json& value) const {
         if (!value.is_object() || !value.contains("dtype") || !value["dtype"].is_string())
             fail_tensor(name, "no dtype");
-        SafeTensorInfo info{value["dtype"].get<std::string>(), read_sizes(name, value, "shape")};
-        const auto offsets = read_sizes(name, value, "data_offsets");
-        const std::size_t data_size = size_ - data_start_;
+        SafeTensorInfo info{value["dtype"].get<std::string>(), read_sizes<std::size_t>(name, value, "shape")};
+        const auto offsets = read_sizes<std::uint64_t>(name, value, "data_offsets");
+        const std::uint64_t data_size = size_ - data_start_;
         if (offsets.size() != 2 || offsets[0] > offsets[1] || offsets[1] > data_size)
             fail_tensor(name, fmt::format("data_offsets are not within the {} bytes of data", data_size));
         info.begin = data_start_ + offsets[0], info.end = data_start_ + offsets[1];
-        std::size_t bits = bits_of_dtype(info.dtype);
+        std::uint64_t bits = bits_of_dtype(info.dtype);
         if (bits == 0) return info;
         for (const std::size_t size : info.shape)
             if (__builtin_mul_overflow(bits, size, &bits)) fail_tensor(name, "the shape is too large");
         if (bits % 8 != 0) fail_tensor(name, "the shape ends in the midst of a byte");
-        const std::size_t bytes = bits / 8;
+        const std::uint64_t bytes = bits / 8;
         if (bytes != info.end - info.begin)
             fail_tensor(name, fmt::format("the shape needs {} bytes, data_offsets give {}", bytes,
                                           info.end - info.begin));
+        if (!std::in_range<std::size_t>(bytes)) fail_tensor(name, "more bytes than this machine can address");
         return info;
     }
 
@@ -131,7 +137,7 @@ class HeaderReader {
         std::vector<std::pair<const SafeTensorInfo*, std::string_view>> order;
         for (const auto& [name, info] : index.tensors) order.emplace_back(&info, name);
         std::ranges::sort(order, {}, [](const auto& e) { return std::pair{e.first->begin, e.first->end}; });
-        std::size_t covered = data_start_;
+        std::uint64_t covered = data_start_;
         for (const auto& [info, name] : order) {
             if (info->begin != covered)
                 fail(covered,
@@ -144,7 +150,7 @@ class HeaderReader {
     std::span<const std::byte> head_;
     std::uint64_t size_;
     std::string_view text_;  // the header's
-    std::size_t data_start_ = 0;
+    std::uint64_t data_start_ = 0;
     const std::string& where_;
 };
 

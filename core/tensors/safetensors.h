@@ -18,9 +18,9 @@
 namespace fp8lab {
 
 struct SafeTensorInfo {
-    std::string dtype;               // as the file spells it, "F8_E4M3"
-    std::vector<std::size_t> shape;  // () for a scalar
-    std::size_t begin = 0, end = 0;  // bytes of the file
+    std::string dtype;                 // as the file spells it, "F8_E4M3"
+    std::vector<std::size_t> shape;    // () for a scalar
+    std::uint64_t begin = 0, end = 0;  // bytes of the file
 };
 
 struct SafeTensorsIndex {

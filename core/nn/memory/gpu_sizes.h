@@ -1,7 +1,7 @@
 // Sizes that the kernels (kernels/device/launch.h) and the list of what they allocate (memory_plan.h) share.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 
 namespace fp8lab::cuda {
 
@@ -62,7 +62,7 @@ constexpr int strips_of(int rows, int cols) {
 constexpr long long kSquaresOfBlock = 256 * 64;
 
 // Bytes of a moment in 8 bits: codes in groups of 128, and an FP32 scale for each.
-constexpr std::size_t eight_bit_moment_bytes(std::size_t n) {
+constexpr std::uint64_t eight_bit_moment_bytes(std::uint64_t n) {
     return (n + 127) / 128 * (128 + sizeof(float));
 }
 
@@ -72,9 +72,9 @@ constexpr int kMostRankValues = 192;
 constexpr std::size_t rank_values(std::size_t casts) { return 2 * casts + 1; }
 
 // Bytes of the structures of launch.h.
-constexpr std::size_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,
-                      kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48, kTensorResultBytes = 72,
-                      kLossScaleBytes = 44, kLossScaleResultBytes = 8, kMomentCountsBytes = 16,
-                      kMomentResultBytes = 24;
+constexpr std::uint64_t kScaleStateBytes = 48, kScaleControlsBytes = 24, kStepInputBytes = 20,
+                        kArmStateBytes = 8, kStepResultBytes = 24, kCastSumsBytes = 48,
+                        kTensorResultBytes = 72, kLossScaleBytes = 44, kLossScaleResultBytes = 8,
+                        kMomentCountsBytes = 16, kMomentResultBytes = 24;
 
 }  // namespace fp8lab::cuda

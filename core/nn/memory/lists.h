@@ -15,18 +15,18 @@ std::vector<Allocation> transformer_list(const TrainSpec& spec, const Recipe& re
 // Sets the offset of every allocation that is not used always, and returns the size of their pool. The largest first,
 // each at the lowest place that is free in all phases of its life; equal ones in the order of the list. Offsets are
 // multiples of 512.
-std::size_t place_in_pool(std::span<Allocation> list);
+std::uint64_t place_in_pool(std::span<Allocation> list);
 // The most bytes that are in use at once: no pool is smaller.
-std::size_t most_at_once(std::span<const Allocation> list);
+std::uint64_t most_at_once(std::span<const Allocation> list);
 
-inline std::size_t size(int n) { return static_cast<std::size_t>(n); }
+inline std::uint64_t size(int n) { return static_cast<std::uint64_t>(n); }
 // Bytes of an element of the gradients of the weights.
-std::size_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine);
+std::uint64_t gradient_bytes(const TrainSpec& spec, const Recipe& recipe, Engine engine);
 // Bytes of a moment of such a matrix, kept in `format` (Recipe::moment_m, moment_v).
-std::size_t moment_bytes(const TrainSpec& spec, const FormatInfo* format, int rows, int cols);
+std::uint64_t moment_bytes(const TrainSpec& spec, const FormatInfo* format, int rows, int cols);
 // Padded.
-std::size_t elements(int rows, int cols);
-std::size_t stats_blocks(int rows, int cols);
+std::uint64_t elements(int rows, int cols);
+std::uint64_t stats_blocks(int rows, int cols);
 
 // The functions that both lists are built with.
 class ListMaker {
@@ -34,7 +34,7 @@ class ListMaker {
     std::vector<Allocation> list;
 
   protected:
-    void add(ArmPart part, std::size_t bytes, int layer = 0, TensorClass tensor = TensorClass::x,
+    void add(ArmPart part, std::uint64_t bytes, int layer = 0, TensorClass tensor = TensorClass::x,
              Life life = {}) {
         if (bytes > 0) list.push_back({part, layer, tensor, bytes, life});
     }
@@ -63,7 +63,7 @@ class ListMaker {
     };
     void add_ranked(const TrainSpec& spec, const RankedWeight& weight, int layer);
     // FP32 gradients of `count` padded elements that ranks add in one bucket.
-    void add_bucket(const TrainSpec& spec, std::size_t count, Life life = {});
+    void add_bucket(const TrainSpec& spec, std::uint64_t count, Life life = {});
 };
 
 }  // namespace fp8lab::cuda

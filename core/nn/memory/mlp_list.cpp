@@ -60,9 +60,9 @@ void MlpList::add_sides(TensorClass tensor, int layer, int rows, int cols) {
 }
 
 void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
-    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer, tensor); };
+    const auto of = [&](ArmPart part, std::uint64_t bytes) { add(part, bytes, layer, tensor); };
     const Recipe recipe = recipe_of(layer);
-    const std::size_t n = elements(rows, cols);
+    const std::uint64_t n = elements(rows, cols);
     // There is no dgrad into the network's input, so no GEMM reads w1 along its rows or dy1 along its columns.
     const bool both = layer > 1 || tensor == TensorClass::x;
     if (both && is_split(recipe, tensor)) return add_sides(tensor, layer, rows, cols);
@@ -91,13 +91,13 @@ void MlpList::add_tensor(TensorClass tensor, int layer, int rows, int cols) {
 }
 
 void MlpList::add_layer(int layer, int in, int out) {
-    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes, layer); };
+    const auto of = [&](ArmPart part, std::uint64_t bytes) { add(part, bytes, layer); };
     add_tensor(TensorClass::x, layer, batch_, in);
     add_tensor(TensorClass::w, layer, out, in);
     add_tensor(TensorClass::dy, layer, batch_, out);
-    const std::size_t result = engine_ == Engine::emulated || recipe_.out == OutType::fp32 ? 4 : 2,
-                      kept = keeps_bf16_weights(spec_, recipe_, engine_) ? 2 : 4, weights = elements(out, in),
-                      biases = sizeof(float) * size(padded(out));
+    const std::uint64_t result = engine_ == Engine::emulated || recipe_.out == OutType::fp32 ? 4 : 2,
+                        kept = keeps_bf16_weights(spec_, recipe_, engine_) ? 2 : 4,
+                        weights = elements(out, in), biases = sizeof(float) * size(padded(out));
     of(ArmPart::output, result * elements(batch_, out));
     if (layer > 1) of(ArmPart::input_gradient, result * elements(batch_, in));
     const int own = spec_.ranks.sharded() ? static_cast<int>(block_rows(size(out), spec_.ranks.count)) : out;
@@ -118,8 +118,8 @@ void MlpList::add_layer(int layer, int in, int out) {
 }
 
 void MlpList::add_arm() {
-    const auto of = [&](ArmPart part, std::size_t bytes) { add(part, bytes); };
-    const std::size_t rows = size(batch_);
+    const auto of = [&](ArmPart part, std::uint64_t bytes) { add(part, bytes); };
+    const std::uint64_t rows = size(batch_);
     add_shared(spec_, model_plan(spec_), recipe_);
     of(ArmPart::loss_partials,
        sizeof(double) * size(parts_) * std::max(stats_blocks(batch_, spec_.layers.back()), rows));
@@ -127,7 +127,7 @@ void MlpList::add_arm() {
     of(ArmPart::row_correct, size(parts_) * rows);
     const int ranks = spec_.ranks.count;
     if (parts_ * ranks > 1) of(ArmPart::gradient_factor, sizeof(float));
-    std::size_t biases = 0;
+    std::uint64_t biases = 0;
     for (std::size_t l = 1; l < spec_.layers.size(); ++l) biases += size(padded(spec_.layers[l]));
     add_bucket(spec_, biases);
     if (recipe_.loss_scale > 0) {
@@ -135,7 +135,7 @@ void MlpList::add_arm() {
         of(ArmPart::loss_scale_results, kRecordSlots * kLossScaleResultBytes);
     }
     if (engine_ != Engine::emulated) return;
-    std::size_t scratch = 1, rotated = 0;
+    std::uint64_t scratch = 1, rotated = 0;
     for (std::size_t l = 0; l + 1 < spec_.layers.size(); ++l) {
         const int in = spec_.layers[l], out = spec_.layers[l + 1], layer = static_cast<int>(l) + 1;
         const bool rotates = recipe_of(layer).rht;

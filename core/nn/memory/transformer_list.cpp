@@ -69,9 +69,9 @@ class TransformerList : public ListMaker {
     const ModelPlan plan_;
     const Phases at_;
     const int rows_;  // tokens of a batch
-    const std::size_t result_;
+    const std::uint64_t result_;
     std::vector<int> backward_;  // by parameter: the phase that computes its gradient
-    std::size_t scratch_ = 0, rotated_ = 0;
+    std::uint64_t scratch_ = 0, rotated_ = 0;
 };
 
 TransformerList::TransformerList(const TrainSpec& spec, const Recipe& recipe, Engine engine, int batch,
@@ -133,7 +133,7 @@ void TransformerList::add_block(int block, const AttentionBytes& attention) {
     if (engine_ == Engine::emulated) {
         add_attention_casts(block);
     } else {
-        const auto of = [&](ArmPart part, std::size_t bytes, TensorClass tensor, Life life) {
+        const auto of = [&](ArmPart part, std::uint64_t bytes, TensorClass tensor, Life life) {
             add(part, bytes, number, tensor, life);
         };
         const int forward = f(attend), backward = b(attend_back);
@@ -189,12 +189,12 @@ void TransformerList::add_operand(TensorId id, const Operand& how) {
     const TensorClass tensor = plan_.tensor(id).tensor;
     const CastPlan plan = cast_plan(recipe, tensor);
     const int layer = id.index + 1;
-    const std::size_t n = elements(how.rows, how.cols);
+    const std::uint64_t n = elements(how.rows, how.cols);
     const bool weight = tensor == TensorClass::w;
     // The optimiser casts weights for the next step.
     Life life = weight ? Life{} : Life{how.first, how.last},
          now = weight ? Life{} : Life{how.first, how.first};
-    const auto of = [&](ArmPart part, std::size_t bytes, Life during) {
+    const auto of = [&](ArmPart part, std::uint64_t bytes, Life during) {
         add(part, bytes, layer, tensor, during);
     };
     if (is_split(recipe, tensor)) return add_sides(id, how, recipe);
@@ -243,7 +243,7 @@ void TransformerList::add_emulated(TensorId id, const Operand& how, const CastPl
     const TensorClass tensor = plan_.tensor(id).tensor;
     const bool whole = how.rows == padded(how.rows) && how.cols == padded(how.cols);
     const Life life = tensor == TensorClass::w || !whole ? Life{} : Life{how.first, how.last};
-    const std::size_t n = elements(how.rows, how.cols);
+    const std::uint64_t n = elements(how.rows, how.cols);
     const auto of = [&](ArmPart part) { add(part, 4 * n, id.index + 1, tensor, life); };
     // 16x16 blocks are the same along both dimensions: one cast.
     const bool one_cast = plan.granularity == Granularity::tensor ||
@@ -257,16 +257,16 @@ void TransformerList::add_emulated(TensorId id, const Operand& how, const CastPl
 }
 
 void TransformerList::add_parameters() {
-    const std::size_t narrow = spec_.state == StateType::bf16 ? 2 : 4,
-                      gradient = gradient_bytes(spec_, recipe_, engine_);
+    const std::uint64_t narrow = spec_.state == StateType::bf16 ? 2 : 4,
+                        gradient = gradient_bytes(spec_, recipe_, engine_);
     const bool moments = spec_.optimizer == OptimizerKind::adamw;
     const int ranks = spec_.ranks.count;
-    std::size_t partials = 0, bucket = 0;
-    const auto squares = [](std::size_t n) { return (n + kSquaresOfBlock - 1) / kSquaresOfBlock; };
+    std::uint64_t partials = 0, bucket = 0;
+    const auto squares = [](std::uint64_t n) { return (n + kSquaresOfBlock - 1) / kSquaresOfBlock; };
     for (std::size_t i = 0; i < plan_.parameters.size(); ++i) {
         const ParameterSpec& p = plan_.parameters[i];
         const int number = static_cast<int>(i) + 1, cols = static_cast<int>(p.shape.back());
-        const auto of = [&](ArmPart part, std::size_t bytes, Life life = {}) {
+        const auto of = [&](ArmPart part, std::uint64_t bytes, Life life = {}) {
             add(part, bytes, number, TensorClass::x, life);
         };
         const Life computed = {backward_[i], at_.end()};
@@ -274,9 +274,9 @@ void TransformerList::add_parameters() {
             const int rows = static_cast<int>(p.shape.front());
             const bool wide = p.name == "embedding";  // it is gathered in FP32
             const bool cut = spec_.ranks.sharded() && !wide;
-            const std::size_t each = cut ? block_rows(size(rows), ranks) : size(rows);
+            const std::uint64_t each = cut ? block_rows(size(rows), ranks) : size(rows);
             const int own = static_cast<int>(each);
-            const std::size_t n = elements(rows, cols), owned = elements(own, cols);
+            const std::uint64_t n = elements(rows, cols), owned = elements(own, cols);
             of(ArmPart::master, (wide ? 4 : narrow) * owned);
             if (!wide) of(ArmPart::weight_gradient, gradient * n, computed);
             if (wide && ranks == 1) of(ArmPart::weight_gradient, 4 * n, computed);
@@ -293,7 +293,7 @@ void TransformerList::add_parameters() {
                            number);
             partials += cut ? size(ranks) * squares(each * size(padded(cols))) : squares(n);
         } else {
-            const std::size_t bytes = sizeof(float) * size(padded(cols));
+            const std::uint64_t bytes = sizeof(float) * size(padded(cols));
             of(ArmPart::bias, bytes);
             of(ArmPart::bias_gradient, bytes);
             of(ArmPart::bias_before, bytes);
@@ -333,14 +333,14 @@ void TransformerList::add_arm() {
 
 AttentionBytes materialised_attention(const TrainSpec& spec, int batch) {
     const TransformerShape shape = transformer_shape(spec);
-    const std::size_t p = sizeof(float) * size(batch) * shape.heads * shape.context *
-                          size(padded(static_cast<int>(shape.context)));
+    const std::uint64_t p = sizeof(float) * size(batch) * shape.heads * shape.context *
+                            size(padded(static_cast<int>(shape.context)));
     return {.kept = p, .forward = 0, .backward = p};
 }
 
 AttentionBytes flash_attention(const TrainSpec& spec, int batch) {
     const TransformerShape shape = transformer_shape(spec);
-    const std::size_t tokens = size(batch) * shape.context, rows = sizeof(float) * tokens * shape.heads;
+    const std::uint64_t tokens = size(batch) * shape.context, rows = sizeof(float) * tokens * shape.heads;
     return {.kept = rows, .forward = 0, .backward = rows + sizeof(float) * tokens * shape.d};
 }
 

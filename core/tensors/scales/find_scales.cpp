@@ -310,8 +310,8 @@ class Finder {
         return value;
     }
     bool all_zero(const StoredTensor& tensor) const {
-        constexpr std::size_t kPiece = std::size_t{1} << 20;
-        for (std::size_t at = tensor.begin; at < tensor.end; at += kPiece) {
+        constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+        for (std::uint64_t at = tensor.begin; at < tensor.end; at += kPiece) {
             const auto bytes = model_.files[tensor.file].read_some(at, std::min(kPiece, tensor.end - at));
             if (std::ranges::any_of(bytes, [](std::byte byte) { return byte != std::byte{0}; })) return false;
         }

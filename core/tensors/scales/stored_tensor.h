@@ -20,22 +20,24 @@ enum class TensorRole { values, unscaled, scale, aside, refused, other };
 
 // Where the scales of codes are.
 struct StoredScales {
-    std::string name;                            // of their tensor
-    std::string_view layout;                     // layouts.h
-    std::string_view element;                    // decode_stored()'s dtype
-    std::size_t file = 0, begin = 0, count = 0;  // of TensorStore::files(); byte; how many
+    std::string name;          // of their tensor
+    std::string_view layout;   // layouts.h
+    std::string_view element;  // decode_stored()'s dtype
+    std::size_t file = 0;      // of TensorStore::files()
+    std::uint64_t begin = 0;   // byte
+    std::size_t count = 0;
     ScaleGrid grid = {};
     std::optional<GlobalScale> global = {};
 };
 
 struct StoredTensor {
-    std::string name;                // as the file has it; of an .npy the file's name without its extension
-    std::size_t prefix = 0;          // of a list of files: so many characters of the name are the file's
-    std::string dtype;               // as the file spells it: "F8_E4M3", "<f4"
-    std::vector<std::size_t> shape;  // of the values; () for a scalar. Two FP4 codes in a byte are two
-    std::size_t file = 0;            // of TensorStore::files()
-    std::size_t begin = 0, end = 0;  // bytes of that file, or of the unpacked member
-    PackedMember packed = {};        // of a compressed archive
+    std::string name;                  // as the file has it; of an .npy the file's name without its extension
+    std::size_t prefix = 0;            // of a list of files: so many characters of the name are the file's
+    std::string dtype;                 // as the file spells it: "F8_E4M3", "<f4"
+    std::vector<std::size_t> shape;    // of the values; () for a scalar. Two FP4 codes in a byte are two
+    std::size_t file = 0;              // of TensorStore::files()
+    std::uint64_t begin = 0, end = 0;  // bytes of that file, or of the unpacked member
+    PackedMember packed = {};          // of a compressed archive
     bool fortran_order = false, big_endian = false;
     std::string_view element = {};  // decode_stored()'s dtype of its elements; empty: they are not read
     TensorRole role = TensorRole::other;
