@@ -3,21 +3,31 @@
 #   scripts/clean_root.sh SUITE                   the README's commands: run.sh doctor (no display), then test.sh
 #   scripts/clean_root.sh SUITE COMMAND [ARG...]  this command, inside the clone, instead
 #   scripts/clean_root.sh --share DIR SUITE ...   DIR of this machine is /share inside, for reading and writing
+#   scripts/clean_root.sh --keep NAME SUITE COMMAND [ARG...]
+#                                                 in a root that is kept under this name for the next time; it has no clone
 # SUITE is bookworm or trixie (Debian), or noble (Ubuntu). Needs root and debootstrap, on Debian or Ubuntu.
 #
 # The bare root and the downloaded packages are kept in ${XDG_CACHE_HOME:-~/.cache}/fp8lab/clean_root: delete that folder to
-# begin anew. Each run unpacks a root of its own there and removes it. What is not committed is not tried.
+# begin anew. Each run unpacks a root of its own there and, without --keep, removes it. What is not committed is not tried.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 fail() { echo "clean_root: $*" >&2; exit 1; }
-usage() { echo "clean_root: usage: scripts/clean_root.sh [--share DIR] bookworm|trixie|noble [COMMAND [ARG...]]" >&2; exit 2; }
+usage() { echo "clean_root: usage: scripts/clean_root.sh [--share DIR] [--keep NAME] bookworm|trixie|noble [COMMAND [ARG...]]" >&2; exit 2; }
 
-share=
-if [ "${1:-}" = --share ]; then
+share="" keep=""
+while [[ ${1:-} == --* ]]; do
     [ $# -ge 2 ] || usage
-    share=$(cd "$2" 2>/dev/null && pwd) || fail "--share: $2 is not a folder"
+    case $1 in
+        --share) share=$(cd "$2" 2>/dev/null && pwd) || fail "--share: $2 is not a folder" ;;
+        --keep)
+            [[ $2 =~ ^[a-z0-9_]+$ ]] || fail "--keep: $2 is not a name of small letters, digits and _"
+            keep=$2
+            ;;
+        *) usage ;;
+    esac
     shift 2
-fi
+done
+[ -z "$keep" ] || [ $# -ge 2 ] || usage
 suite=${1:-}
 case $suite in
     bookworm | trixie) vendor=debian keys=debian-archive-keyring components=main ;;
@@ -75,6 +85,7 @@ clean_up() {
         echo "clean_root: $root is left: something is mounted in it" >&2
         return
     fi
+    [ -z "$keep" ] || [ ! -e "$root/$ready" ] || return 0
     # Again where a process that is just ending wrote into it meanwhile.
     rm -rf --one-file-system "$root" 2>/dev/null || { sleep 1; rm -rf --one-file-system "$root"; }
 }
@@ -83,9 +94,21 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-root=$(mktemp -d "$cache/$suite.XXXXXX")
+# A kept root is whole once it has this file.
+ready=etc/fp8lab-root
+if [ -n "$keep" ]; then
+    exec {lock}>"$cache/$suite-$keep.lock"
+    flock --nonblock "$lock" || fail "the root $keep is in use: wait until the other run has ended"
+    root=$cache/$suite-$keep
+    [ -e "$root/$ready" ] || rm -rf --one-file-system "$root"
+    mkdir -p "$root"
+else
+    root=$(mktemp -d "$cache/$suite.XXXXXX")
+fi
 chmod 755 "$root"
-if [ ! -f "$base" ]; then
+if [ -e "$root/$ready" ]; then
+    :
+elif [ ! -f "$base" ]; then
     echo "== bare root of $suite from $mirror, made once" >&2
     apart debootstrap --variant=minbase --force-check-gpg --keyring="$keyring" --components="$components" \
         "$suite" "$root" "$mirror" >"$cache/$suite.log" || fail "debootstrap failed: see $cache/$suite.log"
@@ -108,9 +131,16 @@ apt-config dump | grep -E '^Acquire::(http|https|Retries|Check|GzipIndexes|Langu
 printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
 chmod +x "$root/usr/sbin/policy-rc.d"
 ln -f "$archives"/*.deb "$root/var/cache/apt/archives" 2>/dev/null || true
-git clone --quiet --depth 1 "file://$here" "$root/root/fp8lab"
-commit=$(git -C "$root/root/fp8lab" rev-parse --short HEAD)
-mkdir "$root/share"
+if [ -z "$keep" ]; then
+    git clone --quiet --depth 1 "file://$here" "$root/root/fp8lab"
+    what="$suite, $(git -C "$root/root/fp8lab" rev-parse --short HEAD)"
+    folder=/root/fp8lab
+else
+    what="$suite, the root $keep"
+    folder=/root
+fi
+mkdir -p "$root/share"
+touch "$root/$ready"
 
 variables=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 "TERM=${TERM:-dumb}")
 for name in http_proxy https_proxy no_proxy; do
@@ -118,14 +148,14 @@ for name in http_proxy https_proxy no_proxy; do
 done
 # Not exec: process 1 would ignore signals.
 # shellcheck disable=SC2016  # expanded inside
-inside='root=$1 share=$2; shift 2
+inside='root=$1 share=$2 folder=$3; shift 3
 mount --bind "$root" "$root"  # / is a mount inside, as on a machine
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t devpts -o newinstance,ptmxmode=0666,gid=5,mode=620 devpts "$root/dev/pts"
 mkdir -p "$root/dev/shm" && mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 [ -z "$share" ] || mount --bind "$share" "$root/share"
-chroot "$root" /usr/bin/env --ignore-environment --chdir=/root/fp8lab "$@" || exit $?'
+chroot "$root" /usr/bin/env --ignore-environment --chdir="$folder" "$@" || exit $?'
 
 # Sets cpu to the seconds of processor that the children took. By a file: in a pipe `times` tells of another shell.
 measure_cpu() {
@@ -141,7 +171,7 @@ attempt() {
     measure_cpu
     before=$cpu
     echo "== $suite: $name" >&2
-    apart bash -euc "$inside" inside "$root" "$share" "${variables[@]}" "$@" || status=$?
+    apart bash -euc "$inside" inside "$root" "$share" "$folder" "${variables[@]}" "$@" || status=$?
     measure_cpu
     minutes=$(((SECONDS - start) / 60))
     summary+="; $name: exit $status after $minutes min $(((SECONDS - start) % 60)) s, $((cpu - before)) s of CPU"
@@ -153,5 +183,5 @@ if [ $# -gt 0 ]; then
 else
     { attempt ./scripts/run.sh doctor && attempt ./scripts/test.sh; } || status=$?
 fi
-echo "clean_root: $suite, $commit$summary" >&2
+echo "clean_root: $what$summary" >&2
 exit "$status"
