@@ -1,9 +1,10 @@
 #include "core/base/read_number.h"
 
+#include <locale.h>  // NOLINT: newlocale() is POSIX's
+
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -62,9 +63,10 @@ Digits take_decimal(std::string_view& text) {
     return seen;
 }
 
-// strtof and strtod round to nearest; they want an end, and a text view has none.
+// strtof and strtod round to nearest; they want an end, and a text view has none. The process may have set a locale.
 template <class T>
 T nearest(std::string_view decimal) {
+    static const locale_t c = newlocale(LC_ALL_MASK, "C", nullptr);
     std::array<char, 64> near{};
     std::string far;
     const char* begin = near.data();
@@ -73,9 +75,9 @@ T nearest(std::string_view decimal) {
     else
         begin = far.assign(decimal).c_str();
     if constexpr (sizeof(T) == sizeof(float))
-        return std::strtof(begin, nullptr);
+        return strtof_l(begin, nullptr, c);
     else
-        return std::strtod(begin, nullptr);
+        return strtod_l(begin, nullptr, c);
 }
 
 template <class T>
