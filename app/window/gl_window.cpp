@@ -93,16 +93,22 @@ int by_layout(int key, int scancode) {
     return known ? c : key;
 }
 
+InputEvent key_event(int key, int scancode, int action, int mods) {
+    return {.down = action != GLFW_RELEASE, .key = key, .scancode = scancode, .mods = mods};
+}
+
 // Replaces ImGui's own callbacks: begin_frame() gives each frame its events.
 void queue_input(GLFWwindow* window) {
     glfwSetKeyCallback(window, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
-        window_of(w).note_key({.key = key, .scancode = scancode, .action = action, .mods = mods});
+        if (action == GLFW_REPEAT) return window_of(w).note_repeat();
+        window_of(w).note_key(key_event(key, scancode, action, mods));
     });
     glfwSetCharCallback(window, [](GLFWwindow* w, unsigned character) {
         window_of(w).note_key({.kind = InputEvent::Kind::character, .character = character});
     });
-    glfwSetMouseButtonCallback(
-        window, [](GLFWwindow* w, int button, int action, int) { window_of(w).note_button(button, action); });
+    glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int) {
+        window_of(w).note_button(button, action != GLFW_RELEASE);
+    });
 }
 
 }  // namespace
@@ -136,7 +142,8 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
     } else {
         glfwSetWindowUserPointer(window_, this);
         glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int scancode, int action, int mods) {
-            window_of(w).give_to_first({.key = key, .scancode = scancode, .action = action, .mods = mods});
+            if (action == GLFW_REPEAT) return window_of(w).note_repeat();
+            window_of(w).give_to_first(key_event(key, scancode, action, mods));
         });
         glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned character) {
             window_of(w).give_to_first({.kind = InputEvent::Kind::character, .character = character});
@@ -149,7 +156,7 @@ GlWindow::GlWindow(Size size, bool visible, GlWindow* first) : first_(first) {
 
 GlWindow::~GlWindow() {
     // The window may close while the key is down that closed it, and its release would never be heard.
-    for (const int key : std::exchange(given_, {})) give_to_first({.key = key, .action = GLFW_RELEASE});
+    for (const int key : std::exchange(given_, {})) give_to_first({.key = key});
     use();
     ImGui_ImplOpenGL3_Shutdown();
     ImGui_ImplGlfw_Shutdown();
@@ -223,22 +230,23 @@ void GlWindow::upload_fonts() {
 
 void GlWindow::note_key(const InputEvent& event) {
     note_input();
-    if (event.action == GLFW_REPEAT) return;  // ImGui repeats by its own clock
     InputEvent heard = event;
     if (event.kind == InputEvent::Kind::key) heard.key = by_layout(event.key, event.scancode);
     heard_.queue.add(heard);
 }
+
+void GlWindow::note_repeat() { (first_ == nullptr ? *this : *first_).note_input(); }
 
 void GlWindow::note_pointer(double x, double y) {
     note_input();
     heard_.pointer = {static_cast<float>(x), static_cast<float>(y)};
 }
 
-void GlWindow::note_button(int button, int action) {
+void GlWindow::note_button(int button, bool down) {
     note_input();
     // Not glfwGetCursorPos(), which asks where the pointer is by now.
     heard_.queue.add({.kind = InputEvent::Kind::button,
-                      .action = action,
+                      .down = down,
                       .button = button,
                       .x = heard_.pointer.at(0),
                       .y = heard_.pointer.at(1)});
@@ -246,10 +254,10 @@ void GlWindow::note_button(int button, int action) {
 
 void GlWindow::give_to_first(const InputEvent& event) {
     if (event.kind == InputEvent::Kind::key) {
-        if (event.action == GLFW_RELEASE)
-            given_.erase(event.key);
-        else
+        if (event.down)
             given_.insert(event.key);
+        else
+            given_.erase(event.key);
     }
     first_->note_key(event);
 }
@@ -258,14 +266,14 @@ void GlWindow::begin_frame(const std::function<void()>& inject_input, bool keys_
     for (const InputEvent& event : heard_.queue.take_frame(keys_wait)) {
         switch (event.kind) {
             case InputEvent::Kind::key:
-                ui::feed_system_key(event.key, event.action != GLFW_RELEASE, event.mods);
+                ui::feed_system_key(event.key, event.down, event.mods);
                 break;
             case InputEvent::Kind::character:
                 ui::feed_character(event.character);
                 break;
             case InputEvent::Kind::button:
                 if (event.button < static_cast<int>(held_.size()))
-                    held_.at(static_cast<std::size_t>(event.button)) = event.action != GLFW_RELEASE;
+                    held_.at(static_cast<std::size_t>(event.button)) = event.down;
                 [[fallthrough]];
             case InputEvent::Kind::motion:
                 pointer_then_ = std::array{event.x, event.y};

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "app/window/input_queue.h"
+#include "app/frame/input_queue.h"
 
 struct GLFWwindow;
 struct ImGuiContext;
@@ -52,8 +52,9 @@ class GlWindow {
     std::vector<std::string> take_drops();  // paths of files dropped since the last call
     void note_input() { heard_.input = true; }
     void note_key(const InputEvent& event);
+    void note_repeat();  // a key is held: ImGui repeats by its own clock
     void note_pointer(double x, double y);
-    void note_button(int button, int action);  // of the mouse
+    void note_button(int button, bool down);  // of the mouse
     // A key, a mouse move, a resize ... since the last call, or one that the last frame left for the next.
     bool take_input();
     Size size() const;

@@ -23,14 +23,7 @@
 namespace fp8lab {
 namespace {
 
-constexpr double kFrame_s = 1.0 / 30;  // between frames that no input asked for
-// With software OpenGL a frame takes tens of ms of the very cores that train: drawing gets a quarter of the
-// time at most.
-constexpr double kIdleShare = 4;
 constexpr double kLoopRetry_s = 10;  // what the disk refused
-constexpr double kClock_s = 1;       // the presenter's
-constexpr double kCaret_s = 0.25;    // a blinking caret
-constexpr int kSettleFrames = 2;     // after input: ImGui shows the effect of a click one frame later
 constexpr int kMostOpening = 10;     // frames; no field may keep the keys from all others
 
 // What a test needs to feed input into the window, and to see what came of it.
@@ -183,9 +176,8 @@ double WindowLoop::draw(const std::function<void()>& inject_input) {
     window_->end_frame();
     frame_ms_ = 1000 * (glfwGetTime() - start);
     window_->finish();
-    drawing_s_ = glfwGetTime() - start;
+    pace_.drew(start, glfwGetTime() - start);
     window_->present();
-    last_frame_ = start;
     if (frames_++ == 0 && options_.trace_startup) {
         tell(fmt::format("fp8lab: first frame after {:.0f} ms, {} resident, {}", process_age_ms(),
                          format_bytes(resident_bytes()), window_->renderer()));
@@ -217,27 +209,20 @@ void WindowLoop::write_probes() {
     write_file(options_.probe_file, probe_json(context_, *shell_, frames_, heard_));
 }
 
-// Until the next frame is due: at once after input, at 30 Hz when something runs, else never.
+// Until the next frame is due.
 void WindowLoop::wait() {
     glfwPollEvents();
     while (open() && !time_is_up_) {
-        if (window_->take_input()) {
-            settle_ = kSettleFrames + 1;
-            heard_ = frames_;
-        }
-        if (settle_ > 0) {
-            --settle_;
-            return;
-        }
-        const bool running = woken_ || context_.wants_redraw;
-        const double pause = running                        ? std::max(kFrame_s, kIdleShare * drawing_s_)
-                             : notes_                       ? kClock_s
-                             : ImGui::GetIO().WantTextInput ? kCaret_s
-                                                            : std::numeric_limits<double>::infinity();
-        const double left = last_frame_ + pause - glfwGetTime();
-        if (left <= 0) return;
+        const bool input = window_->take_input();
+        if (input) heard_ = frames_;
+        const double left = pace_.due_s({.time_s = glfwGetTime(),
+                                         .input = input,
+                                         .runs = woken_ || context_.wants_redraw,
+                                         .clock = notes_ != nullptr,
+                                         .types = ImGui::GetIO().WantTextInput});
+        if (left == 0) return;
         const double try_again = keep_settings();
-        if (running || notes_ || ImGui::GetIO().WantTextInput) {
+        if (std::isfinite(left)) {
             glfwWaitEventsTimeout(left);
         } else {
             const double due = std::min(try_again, shell_->rest(glfwGetTime()));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "app/frame/frame_pace.h"
 #include "app/shell/shell.h"
 #include "app/window/gl_window.h"
 #include "app/window/notes_window.h"
@@ -66,12 +67,10 @@ class WindowLoop {
     std::atomic<bool> woken_ = false;
     std::atomic<bool> time_is_up_ = false;
     double frame_ms_ = -1;
-    double drawing_s_ = 0;   // the last frame until its pixels were there, without waiting for the display
-    double last_frame_ = 0;  // glfwGetTime()
+    FramePace pace_;
     long frames_ = 0;
     long heard_ = 0;   // frames_ when input last came or still waited
     int opening_ = 0;  // for how many frames a text field has asked for the keyboard; keys wait meanwhile
-    int settle_ = 0;   // frames still to be drawn after input
 };
 
 }  // namespace fp8lab

@@ -1,5 +1,5 @@
 // Which of the keys that the system reported each frame is told of.
-#include "app/window/input_queue.h"
+#include "app/frame/input_queue.h"
 
 #include <doctest/doctest.h>
 
@@ -20,24 +20,23 @@ std::string frames_of(const std::string& events, bool keys_wait = false) {
                           : what == '(' || what == ')' ? Kind::button
                                                        : Kind::key;
         queue.add({.kind = kind,
+                   .down = what == '+' || what == '(',
                    .key = kind == Kind::key ? which : 0,
-                   .action = what == '+' || what == '(' ? 1 : 0,
                    .character = kind == Kind::character ? static_cast<unsigned>(which) : 0,
                    .x = kind == Kind::button ? static_cast<float>(which) : 0});
     }
     std::string out;
     for (int frame = 0; frame < 20 && !queue.empty(); ++frame) {
         for (const InputEvent& event : queue.take_frame(keys_wait && frame < 3)) {
-            const bool down = event.action == 1;
             switch (event.kind) {
                 case Kind::key:
-                    out += {down ? '+' : '-', static_cast<char>(event.key)};
+                    out += {event.down ? '+' : '-', static_cast<char>(event.key)};
                     break;
                 case Kind::character:
                     out += {'\'', static_cast<char>(event.character)};
                     break;
                 case Kind::button:
-                    out += {down ? '(' : ')', static_cast<char>(event.x)};
+                    out += {event.down ? '(' : ')', static_cast<char>(event.x)};
                     break;
                 case Kind::motion:
                     out += {'~', static_cast<char>(event.x)};

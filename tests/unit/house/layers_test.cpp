@@ -229,6 +229,11 @@ TEST_CASE("the shell knows no window: no GLFW, no OpenGL, nothing of app/window"
         CAPTURE(file);
         CHECK_FALSE(target.starts_with("app/cli/"));
     }
+    for (const auto& [file, target] : includes_below("app/frame")) {
+        CAPTURE(file);
+        CHECK_FALSE(starts_with_any(target, kGui));
+        CHECK_FALSE(starts_with_any(target, {"labs/", "app/shell/", "app/window/", "app/cli/"}));
+    }
 }
 
 TEST_CASE("the files beside the labs know no lab") {

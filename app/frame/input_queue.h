@@ -14,9 +14,10 @@ namespace fp8lab {
 struct InputEvent {
     enum class Kind { key, character, button, motion };
     Kind kind = Kind::key;
-    int key = 0, scancode = 0, action = 0, mods = 0;  // key: GLFW's numbers
+    bool down = false;                    // a key or a button: it went down, else up
+    int key = 0, scancode = 0, mods = 0;  // of a key: as labs/ui/input.h counts
     unsigned character = 0;
-    int button = 0;      // of the mouse; action: as of a key
+    int button = 0;      // of the mouse
     float x = 0, y = 0;  // button and motion: where the pointer was
 };
 

@@ -1,6 +1,4 @@
-#include "app/window/input_queue.h"
-
-#include <GLFW/glfw3.h>
+#include "app/frame/input_queue.h"
 
 #include <set>
 
@@ -11,7 +9,7 @@ using Kind = InputEvent::Kind;
 void InputQueue::add(const InputEvent& event) {
     if (event.kind == Kind::button) {
         const std::array place{event.x, event.y};
-        if (event.action == GLFW_RELEASE && place != pressed_)
+        if (!event.down && place != pressed_)
             events_.push_back({.kind = Kind::motion, .x = event.x, .y = event.y});
         pressed_ = place;
     }
@@ -27,7 +25,7 @@ std::vector<InputEvent> InputQueue::take_frame(bool keys_wait) {
         const bool of_mouse = next.kind == Kind::button || next.kind == Kind::motion;
         if (of_mouse ? !frame.empty() : keys_wait) break;
         const bool is_key = next.kind == Kind::key;
-        const bool release = is_key && next.action == GLFW_RELEASE;
+        const bool release = is_key && !next.down;
         if (is_key && (typed || (release && went_down) || !changed.insert(next.key).second)) break;
         went_down |= is_key && !release;
         typed |= next.kind == Kind::character;
