@@ -21,6 +21,19 @@ namespace fp8lab {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// Refuses where something took the name meanwhile, if the system has a call for that and the file system knows it.
+int rename_new(const fs::path& from, const fs::path& to) {
+#ifdef RENAME_NOREPLACE
+    const int result = ::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE);
+    if (result == 0 || (errno != EINVAL && errno != ENOSYS)) return result;
+#endif
+    return ::rename(from.c_str(), to.c_str());
+}
+
+}  // namespace
+
 NewFolder::NewFolder(const std::string& option, fs::path path) : path_(std::move(path)) {
     if (!path_.has_filename()) path_ = path_.parent_path();  // "out/"
     if (path_.empty()) throw usage_error(option, "the name of the folder is empty");
@@ -53,10 +66,7 @@ void NewFolder::keep() {
     constexpr mode_t kAll = 0777;
     ::chmod(hidden_.c_str(), kAll & ~mask);
     sync_folder(hidden_);
-    int result = ::renameat2(AT_FDCWD, hidden_.c_str(), AT_FDCWD, path_.c_str(), RENAME_NOREPLACE);
-    if (result != 0 && (errno == EINVAL || errno == ENOSYS))  // not of this file system
-        result = ::rename(hidden_.c_str(), path_.c_str());
-    if (result != 0) throw Error{ErrorKind::failed, path_.string(), system_reason(errno)};
+    if (rename_new(hidden_, path_) != 0) throw Error{ErrorKind::failed, path_.string(), system_reason(errno)};
     kept_ = true;
     sync_folder(path_.parent_path());
 }

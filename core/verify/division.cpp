@@ -157,7 +157,7 @@ std::vector<float> amaxes_of(const OriginalMatrix& original, std::size_t cols, c
                              std::span<const Band> bands) {
     std::size_t count = 1;
     for (const std::size_t each : grid.counts) count *= each;
-    std::vector<float> out(count);
+    std::vector<std::atomic<float>> out(count);
     parallel_for(bands.size(), 1, [&](std::size_t begin, std::size_t end) {
         std::vector<float> rows;
         for (std::size_t i = begin; i < end; ++i) {
@@ -166,13 +166,13 @@ std::vector<float> amaxes_of(const OriginalMatrix& original, std::size_t cols, c
             const std::vector<float> own = band_amaxes(rows, grid, bands[i]);
             const std::size_t first = scale_rows_of(grid, bands[i]).first * grid.across();
             for (std::size_t k = 0; k < own.size(); ++k) {
-                const std::atomic_ref<float> largest(out[first + k]);
+                std::atomic<float>& largest = out[first + k];
                 for (float now = largest; now < own[k] && !largest.compare_exchange_weak(now, own[k]);) {
                 }
             }
         }
     });
-    return out;
+    return {out.begin(), out.end()};
 }
 
 void cast_row(const Division& division, std::span<const float> row, std::span<const float> units,
