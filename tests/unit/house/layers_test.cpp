@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -260,6 +261,20 @@ TEST_CASE("one folder multiplies matrices with OpenBLAS or with Eigen in its pla
         for (const auto& [file, target] : includes_below(folder))
             if (target == "cblas.h") callers.insert(file);
     CHECK(callers == std::set<std::string>{"core/nn/gemm/openblas.cpp"});
+}
+
+TEST_CASE("no source asks whether it is compiled for a browser: what differs has files of its own") {
+    const std::string mark = std::string("EMSCRIP") + "TEN", header = std::string("emscrip") + "ten";
+    for (const std::string top : {"app", "core", "kernels", "labs", "tests"})
+        for (const auto& entry : fs::recursive_directory_iterator(fs::path(FP8LAB_SOURCE) / top)) {
+            const std::string file = fs::relative(entry.path(), FP8LAB_SOURCE).string();
+            if (!entry.is_regular_file() || file.starts_with("app/browser/")) continue;
+            std::ifstream in(entry.path(), std::ios::binary);
+            const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+            CAPTURE(file);
+            CHECK(text.find(mark) == std::string::npos);
+            CHECK(text.find("<" + header) == std::string::npos);
+        }
 }
 
 TEST_CASE("ImGui's internals are touched in one file only") {
