@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/read_number.h"
 #include "core/base/units.h"
 #include "core/nn/model.h"
 #include "core/nn/models/mlp/model.h"
@@ -51,9 +51,9 @@ int ModelOption::read(std::string_view given) const {
         return static_cast<int>(hit - names.begin());
     }
     double value = 0;
-    const auto [end, failure] = std::from_chars(given.data(), given.data() + given.size(), value);
+    const bool is_number = read_number(given, value);
     const double kept = std::round(value * parts);
-    if (failure != std::errc{} || end != given.data() + given.size() || (parts == 1 && kept != value))
+    if (!is_number || (parts == 1 && kept != value))
         throw usage_error(option, fmt::format("'{}' is not a {}number", given, parts == 1 ? "whole " : ""));
     if (value != 0 && kept == 0)
         throw usage_error(option, fmt::format("{} is too small; the smallest number above 0 is {}", given,
