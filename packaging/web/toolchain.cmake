@@ -8,4 +8,4 @@ set(CMAKE_CXX_FLAGS_INIT "${CMAKE_C_FLAGS_INIT} -fexperimental-library -ferror-l
 # Where build.sh installs the libraries.
 list(APPEND CMAKE_FIND_ROOT_PATH /root/web/prefix)
 # The command line in Node: files, environment and folders of the machine, as much memory as 32 bits address.
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-fwasm-exceptions -sENVIRONMENT=node -sNODERAWFS -sEXIT_RUNTIME -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=4MB --pre-js ${CMAKE_CURRENT_LIST_DIR}/node.js")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-fwasm-exceptions -sENVIRONMENT=node -sNODERAWFS -sEXIT_RUNTIME -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=4GB -sSTACK_SIZE=4MB --pre-js ${CMAKE_CURRENT_LIST_DIR}/node.js --js-library ${CMAKE_CURRENT_LIST_DIR}/missing.js")
