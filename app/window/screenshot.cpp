@@ -1,14 +1,12 @@
 #include "app/window/screenshot.h"
 
-#include <chrono>
-#include <thread>
-
 #include "app/shell/export/png.h"
 #include "app/shell/shell.h"
 #include "app/window/gl_window.h"
 #include "core/base/error.h"
 #include "core/files/console.h"
 #include "core/files/files.h"
+#include "core/threads/worker.h"
 #include "labs/set_fields.h"
 #include "labs/ui/fonts.h"
 
@@ -18,7 +16,7 @@ namespace {
 // What a person would wait for. A training is never at rest: its figures are those of its newest step.
 void wait_for(Lab& lab) {
     while (lab.busy() && !lab.live()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+        wait_for_workers();
         lab.update();
     }
 }

@@ -11,20 +11,18 @@
 //   bool busy() const override { return job_.busy(); }
 #pragma once
 
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
-#include <thread>
 #include <utility>
 
 #include "core/threads/ask.h"
 #include "core/threads/latest.h"
-#include "core/threads/parallel.h"
 #include "core/threads/wake.h"
+#include "core/threads/worker.h"
 
 namespace fp8lab {
 
@@ -35,28 +33,26 @@ template <class Request, class Result>
 class Job {
   public:
     explicit Job(std::function<Result(const Request&)> work) : work_(std::move(work)) {}
-    ~Job() { stop(); }
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
-    // From now on requests are computed on a worker thread; `wake` (may be empty) is called on that thread
+    // From now on requests are computed by a worker (worker.h); `wake` (may be empty) is called there
     // when a result can be taken. Called again it replaces `wake` alone: what is computed, or waits, goes on.
     void start_worker(std::function<void()> wake) {
         wake_.set(std::move(wake));
-        if (!worker_.joinable())
-            worker_ = std::jthread([this](const std::stop_token& token) { serve(token); });
+        if (!worker_) worker_.emplace([this](const std::stop_token& stop) { return turn(stop); });
     }
 
     // Forgets an earlier failure: it belongs to an older request.
     void request(Request request) {
         failure_ = nullptr;
         ++asked_;
-        if (!worker_.joinable()) return finish(request, asked_);
+        if (!worker_) return finish(request, asked_);
         {
             std::lock_guard lock{mutex_};
             waiting_ = Waiting{std::move(request), asked_};
         }
-        ready_.notify_one();
+        worker_->notify();
     }
 
     // The newest result, once. If `work` threw for the newest request, throws that exception in every call until the
@@ -98,42 +94,36 @@ class Job {
         done_.publish(std::move(outcome));
     }
 
-    void serve(const std::stop_token& token) {
-        lower_priority();
-        const AskBetween ask([&token] {
-            if (token.stop_requested()) throw Cancelled();
-        });
-        std::unique_lock lock{mutex_};
-        while (ready_.wait(lock, token, [this] { return waiting_.has_value(); }) && !token.stop_requested()) {
-            const Waiting next = std::move(*std::exchange(waiting_, std::nullopt));
+    // Ended by the worker's end in its next loop.
+    Worker::Clock::time_point turn(const std::stop_token& stop) {
+        std::optional<Waiting> next;
+        {
+            std::lock_guard lock{mutex_};
+            if (stop.stop_requested() || !waiting_) return Worker::kAsleep;
+            next = std::exchange(waiting_, std::nullopt);
             working_ = true;
-            lock.unlock();
-            finish(next.request, next.number);
-            lock.lock();
-            working_ = false;
-            lock.unlock();
-            wake_();
-            lock.lock();
         }
-    }
-
-    // Ends the computation under way in its next loop and drops the request that waits.
-    void stop() {
-        worker_.request_stop();
-        if (worker_.joinable()) worker_.join();
-        waiting_.reset();
+        const AskBetween ask([&stop] {
+            if (stop.stop_requested()) throw Cancelled();
+        });
+        finish(next->request, next->number);
+        {
+            std::lock_guard lock{mutex_};
+            working_ = false;
+        }
+        wake_();
+        return Worker::kAtOnce;
     }
 
     std::function<Result(const Request&)> work_;
     mutable std::mutex mutex_;  // of waiting_ and working_
-    std::condition_variable_any ready_;
     std::optional<Waiting> waiting_;
     bool working_ = false;
     Latest<Outcome> done_;
     std::exception_ptr failure_;
     long asked_ = 0;  // requests
     Wake wake_;
-    std::jthread worker_;
+    std::optional<Worker> worker_;  // the last member: it ends before what it uses
 };
 
 }  // namespace fp8lab

@@ -7,7 +7,6 @@
 #include <new>
 
 #include "core/threads/ask.h"
-#include "core/threads/parallel.h"
 
 namespace fp8lab {
 namespace {
@@ -24,7 +23,6 @@ double ms_between(Clock::time_point from, Clock::time_point to) {
 // What both threads touch. The mutex is held for moves and flags, never for a step, a snapshot or a file.
 struct TrainingRun::Shared {
     mutable std::mutex mutex;
-    std::condition_variable_any changed;
     Status status;
     std::deque<Command> commands;
     std::deque<std::filesystem::path> saves;
@@ -34,29 +32,11 @@ struct TrainingRun::Shared {
     int target = kNoTarget;  // else: pause when so many steps are done
     double speed_limit = 0;
     bool snapshot_wanted = true;  // the first snapshot is sent unasked
-    unsigned changes = 0;         // by the interface: what the worker waits for
     Latest<Snapshot> latest;
-
-    void change(auto&& edit) {
-        {
-            std::lock_guard lock{mutex};
-            edit();
-            ++changes;
-        }
-        changed.notify_one();
-    }
-    void run(int until, bool single) {
-        change([&] {
-            owed = single ? owed + 1 : 0;
-            running = true, stepping = single, target = until;
-            if (status.state == RunState::idle || status.state == RunState::paused)
-                status.state = RunState::running;
-        });
-    }
 };
 
-// The worker's side: one object on the worker's stack.
-class TrainingRun::Worker {
+// The worker's side.
+class TrainingRun::Turns {
     // Steps per second over the last second, from a sample every 50 ms.
     class Speed {
       public:
@@ -79,17 +59,20 @@ class TrainingRun::Worker {
     };
 
   public:
-    Worker(Shared& shared, const std::function<void()>& wake, std::stop_token stop)
-        : shared_(shared), wake_(wake), stop_(std::move(stop)) {}
+    Turns(Shared& shared, Make make, std::function<void()> wake)
+        : shared_(shared), make_(std::move(make)), wake_(std::move(wake)) {}
 
-    void run(const Make& make) {
-        if (wake_) lower_priority();
+    // The first one makes the trainer.
+    Clock::time_point next(const std::stop_token& stop) {
+        if (ended_) return Worker::kAsleep;
+        stop_ = stop;
         try {
+            if (trainer_) return turn();
             set_state(RunState::preparing);
-            trainer_ = prepared(make);
+            trainer_ = prepared();
             tell({});
             set_state(RunState::idle);
-            while (!stop_.stop_requested()) turn();
+            return Worker::kAtOnce;
         } catch (const Error& failure) {
             fail(failure.kind(), failure.what());
         } catch (const std::bad_alloc&) {
@@ -97,7 +80,9 @@ class TrainingRun::Worker {
         } catch (const std::exception& failure) {
             fail(ErrorKind::failed, failure.what());
         }
+        ended_ = true;
         if (wake_ && !stop_.stop_requested()) wake_();
+        return Worker::kAsleep;
     }
 
   private:
@@ -120,11 +105,11 @@ class TrainingRun::Worker {
         return lock;
     }
 
-    std::unique_ptr<Trainer> prepared(const Make& make) {
+    std::unique_ptr<Trainer> prepared() {
         const AskBetween ask([this] {
             if (stop_.stop_requested()) throw Cancelled();
         });
-        return make({[this](const std::string& what) { tell(what); }, stop_});
+        return make_({[this](const std::string& what) { tell(what); }, stop_});
     }
 
     void tell(const std::string& what) {
@@ -141,12 +126,14 @@ class TrainingRun::Worker {
         shared_.status.state = state;
     }
 
-    void turn() {
-        Work work = wait_for_work();
+    Clock::time_point turn() {
+        Work work;
+        if (const auto due = look_for(work)) return *due;
         for (const Command& command : work.commands) trainer_->set(command);
         for (const auto& dir : work.saves) save(dir);
         if (work.publish) publish();
         if (work.step) step(work.step_count);
+        return Worker::kAtOnce;
     }
 
     bool may_run() const {
@@ -154,35 +141,27 @@ class TrainingRun::Worker {
         return shared_.running && more && shared_.status.state != RunState::done;
     }
 
-    Work wait_for_work() {
-        auto lock = locked();
-        for (;;) {
-            if (!may_run() && shared_.status.state == RunState::running) settle(RunState::paused);
-            const auto now = Clock::now();
-            const bool news = shared_.snapshot_wanted && unpublished_;
-            const auto publish_at = published_at_ + std::chrono::milliseconds(16);
-            Work work;
-            work.publish = news && now >= publish_at;
-            work.step = may_run() && now >= next_step_at();
-            if (work.publish || work.step || !shared_.commands.empty() || !shared_.saves.empty() ||
-                stop_.stop_requested()) {
-                work.step = work.step && !stop_.stop_requested();
-                work.commands.swap(shared_.commands);
-                work.saves.swap(shared_.saves);
-                if (work.publish) shared_.snapshot_wanted = false;
-                if (work.step) {
-                    shared_.status.state = RunState::running;
-                    work.step_count = steps_of_a_call();
-                    if (shared_.stepping) --shared_.owed;
-                }
-                return work;
-            }
-            auto until = now + std::chrono::hours(1);
-            if (news) until = std::min(until, publish_at);
-            if (may_run()) until = std::min(until, next_step_at());
-            shared_.changed.wait_until(lock, stop_, until,
-                                       [&, seen = shared_.changes] { return shared_.changes != seen; });
+    // When there will be some work, if there is none.
+    std::optional<Clock::time_point> look_for(Work& work) {
+        const auto lock = locked();
+        if (!may_run() && shared_.status.state == RunState::running) settle(RunState::paused);
+        const auto now = Clock::now();
+        const bool news = shared_.snapshot_wanted && unpublished_;
+        const auto publish_at = published_at_ + std::chrono::milliseconds(16);
+        work.publish = news && now >= publish_at;
+        work.step = may_run() && now >= next_step_at() && !stop_.stop_requested();
+        if (!work.publish && !work.step && shared_.commands.empty() && shared_.saves.empty())
+            return std::min(news ? publish_at : Worker::kAsleep,
+                            may_run() ? next_step_at() : Worker::kAsleep);
+        work.commands.swap(shared_.commands);
+        work.saves.swap(shared_.saves);
+        if (work.publish) shared_.snapshot_wanted = false;
+        if (work.step) {
+            shared_.status.state = RunState::running;
+            work.step_count = steps_of_a_call();
+            if (shared_.stepping) --shared_.owed;
         }
+        return std::nullopt;
     }
 
     // Several steps in one call, where the trainer wants that and nothing asks for a stop on the way.
@@ -280,8 +259,10 @@ class TrainingRun::Worker {
     }
 
     Shared& shared_;
-    const std::function<void()>& wake_;
-    std::stop_token stop_;
+    Make make_;
+    std::function<void()> wake_;
+    std::stop_token stop_;  // of the turn
+    bool ended_ = false;
     std::unique_ptr<Trainer> trainer_;
     Speed speed_;
     std::vector<bool> reported_;  // arms whose end has been told
@@ -292,31 +273,48 @@ class TrainingRun::Worker {
 
 TrainingRun::TrainingRun(Make make, std::function<void()> wake)
     : shared_(std::make_unique<Shared>()),
-      worker_([shared = shared_.get(), make = std::move(make), wake = std::move(wake)](std::stop_token stop) {
-          Worker(*shared, wake, std::move(stop)).run(make);
-      }) {}
+      worker_([turns = std::make_shared<Turns>(*shared_, std::move(make), wake)](
+                  const std::stop_token& stop) { return turns->next(stop); },
+              wake ? Worker::Priority::below_frames : Worker::Priority::normal) {}
 
 TrainingRun::~TrainingRun() = default;
 
-void TrainingRun::start() { shared_->run(kNoTarget, false); }
-void TrainingRun::single_step() { shared_->run(kNoTarget, true); }
-void TrainingRun::run_to(int step) { shared_->run(step, false); }
+void TrainingRun::change(const std::function<void()>& edit) {
+    {
+        std::lock_guard lock{shared_->mutex};
+        edit();
+    }
+    worker_.notify();
+}
+
+void TrainingRun::run(int until, bool single) {
+    change([&] {
+        shared_->owed = single ? shared_->owed + 1 : 0;
+        shared_->running = true, shared_->stepping = single, shared_->target = until;
+        RunState& state = shared_->status.state;
+        if (state == RunState::idle || state == RunState::paused) state = RunState::running;
+    });
+}
+
+void TrainingRun::start() { run(kNoTarget, false); }
+void TrainingRun::single_step() { run(kNoTarget, true); }
+void TrainingRun::run_to(int step) { run(step, false); }
 void TrainingRun::pause() {
-    shared_->change([&] { shared_->running = false, shared_->owed = 0; });
+    change([&] { shared_->running = false, shared_->owed = 0; });
 }
 void TrainingRun::limit_speed(double steps_per_second) {
-    shared_->change([&] { shared_->speed_limit = steps_per_second; });
+    change([&] { shared_->speed_limit = steps_per_second; });
 }
 void TrainingRun::send(Command command) {
-    shared_->change([&] { shared_->commands.push_back(std::move(command)); });
+    change([&] { shared_->commands.push_back(std::move(command)); });
 }
 void TrainingRun::save(std::filesystem::path dir) {
-    shared_->change([&] { shared_->saves.push_back(std::move(dir)); });
+    change([&] { shared_->saves.push_back(std::move(dir)); });
 }
 
 std::optional<Snapshot> TrainingRun::take() {
     auto snapshot = shared_->latest.take();
-    if (snapshot) shared_->change([&] { shared_->snapshot_wanted = true; });
+    if (snapshot) change([&] { shared_->snapshot_wanted = true; });
     return snapshot;
 }
 

@@ -1,4 +1,4 @@
-// Runs a Trainer on a thread of its own. Commands are passed by value and applied between steps; snapshots
+// Runs a Trainer beside its owner (core/threads/worker.h). Commands are passed by value and applied between steps; snapshots
 // are returned through Latest<Snapshot>. Training does not wait for the reader: records collect until the
 // next snapshot is taken. An exception of the trainer becomes RunState::failed with a message. A pause or the end of
 // the run does not wait for a step on the CPU: it gives the step up, and the step is done again when the run goes on.
@@ -6,17 +6,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/nn/trainer.h"
 #include "core/threads/latest.h"
+#include "core/threads/worker.h"
 #include "core/trainer/preparation.h"
 
 namespace fp8lab {
@@ -59,9 +58,11 @@ class TrainingRun {
 
   private:
     struct Shared;
-    class Worker;
+    class Turns;
+    void change(const std::function<void()>& edit);
+    void run(int until, bool single);
     std::unique_ptr<Shared> shared_;
-    std::jthread worker_;
+    Worker worker_;  // ends before what it shares
 };
 
 }  // namespace fp8lab

@@ -3,12 +3,11 @@
 #include <fmt/chrono.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <thread>
 
 #include "core/backend/backend.h"
 #include "core/base/error.h"
+#include "core/threads/worker.h"
 
 namespace fp8lab {
 
@@ -34,7 +33,7 @@ bool rests(Lab& lab) {
 void settle(Lab& lab, const Between& between = {}) {
     while (!rests(lab)) {
         if (between) between();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_workers();
         lab.update();
     }
 }

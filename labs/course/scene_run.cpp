@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <iterator>
 #include <optional>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/units.h"
@@ -16,6 +14,7 @@
 #include "core/json/read_json.h"
 #include "core/lesson/runs.h"
 #include "core/tensors/npy.h"
+#include "core/threads/worker.h"
 
 namespace fp8lab {
 namespace {
@@ -232,7 +231,7 @@ std::string text_of(const Metric& metric) {
 void rest(Lab& lab) {
     lab.update();
     while (lab.busy() && !lab.live()) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_workers();
         lab.update();
     }
     lab.update();

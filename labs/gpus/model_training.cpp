@@ -1,13 +1,12 @@
 #include "labs/gpus/model_training.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
-#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/threads/ask.h"
+#include "core/threads/worker.h"
 #include "core/trainer/cpu_trainer.h"
 
 namespace fp8lab::gpus {
@@ -154,7 +153,7 @@ void Training::refresh(bool, bool in_window) {
         running_ = !arrived(goal_);
         if (in_window || !running_) return;
         ask_between();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_workers();
     }
 }
 

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/base/units.h"
 #include "core/threads/ask.h"
+#include "core/threads/worker.h"
 
 namespace fp8lab::live {
 namespace {
@@ -178,7 +177,7 @@ void Session::advance(int steps) {
         if (failed() || stopped_arms() > stopped || !busy()) return;
         if (interrupted()) return pause();
         ask_between();
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        wait_for_workers();
     }
 }
 

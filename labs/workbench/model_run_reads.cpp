@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/base/stop.h"
 #include "core/threads/ask.h"
-#include "core/threads/parallel.h"
 
 namespace fp8lab::workbench {
 namespace {
@@ -64,19 +63,23 @@ void RunReads::start(const RunRequest& request) {
     running_ = true;
     dropped_ = false;
     if (!in_window_) return work(*reader, {});
-    worker_ = std::jthread([this, reader](const std::stop_token& token) {
-        lower_priority();
-        work(*reader, token);
-        follow(*reader, token);
+    worker_.emplace([this, reader, read = false](const std::stop_token& token) mutable {
+        bool goes_on = true;
+        if (std::exchange(read, true))
+            goes_on = follow(*reader, token);
+        else
+            work(*reader, token);
+        return goes_on ? Worker::Clock::now() + std::chrono::seconds(1) : Worker::kAsleep;
     });
 }
 
-void RunReads::cancel() { worker_.request_stop(); }
+void RunReads::cancel() {
+    if (worker_) worker_->stop();
+}
 
 void RunReads::stop() {
     dropped_ = true;
-    worker_.request_stop();
-    if (worker_.joinable()) worker_.join();
+    worker_.reset();
     running_ = false;
     const std::lock_guard lock{mutex_};
     newest_.reset();
@@ -112,30 +115,24 @@ void RunReads::work(RunReader& reader, const std::stop_token& token) {
     if (wake_) wake_();
 }
 
-// Reads what is appended. Ends where a file cannot be read any more.
-void RunReads::follow(RunReader& reader, const std::stop_token& token) {
-    constexpr auto kBetween = std::chrono::seconds(1);
+// Reads what was appended. False: a file cannot be read any more.
+bool RunReads::follow(RunReader& reader, const std::stop_token& token) {
     const AskBetween ask([&] {
         if (token.stop_requested()) throw Cancelled();
     });
     try {
-        for (;;) {
-            {
-                std::unique_lock lock{mutex_};
-                asked_to_stop_.wait_for(lock, token, kBetween, [] { return false; });
-            }
-            if (token.stop_requested()) return;
-            const std::uint64_t before = reader.progress().bytes_read;
-            reader.read();
-            if (reader.progress().bytes_read == before) continue;
-            publish(reader, {.done = true});
-            if (wake_) wake_();
-        }
+        const std::uint64_t before = reader.progress().bytes_read;
+        reader.read();
+        if (reader.progress().bytes_read == before) return true;
+        publish(reader, {.done = true});
+        if (wake_) wake_();
+        return true;
     } catch (const Cancelled&) {
-        return;
+        return false;
     } catch (const Error& error) {
         publish(reader, {.done = true, .problem = error.what()});
         if (wake_) wake_();
+        return false;
     }
 }
 

@@ -2,17 +2,16 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/run/read_run.h"
+#include "core/threads/worker.h"
 #include "labs/table/computed.h"
 
 namespace fp8lab::workbench {
@@ -56,7 +55,7 @@ class RunReads final : public table::Part {
     void start(const RunRequest& request);
     void stop();
     void work(RunReader& reader, const std::stop_token& token);
-    void follow(RunReader& reader, const std::stop_token& token);
+    bool follow(RunReader& reader, const std::stop_token& token);
     struct Told {
         bool rows = true;  // with a copy of the log; else only how far it is read
         bool done = false, cancelled = false;
@@ -72,9 +71,8 @@ class RunReads final : public table::Part {
     std::atomic<bool> running_ = false;
     std::atomic<bool> dropped_ = false;  // nobody waits for what the worker reads
     std::mutex mutex_;                   // of newest_
-    std::condition_variable_any asked_to_stop_;
     std::optional<RunState> newest_;
-    std::jthread worker_;
+    std::optional<Worker> worker_;
 };
 
 }  // namespace fp8lab::workbench

@@ -10,7 +10,6 @@
 #include "core/base/stop.h"
 #include "core/json/read_json.h"
 #include "core/threads/ask.h"
-#include "core/threads/parallel.h"
 
 namespace fp8lab::workbench {
 namespace {
@@ -122,19 +121,20 @@ void Scans::start(const ScanRequest& request) {
     publish(*work, false, false);
     running_ = true;
     if (!in_window_) return this->work(*work, {});
-    worker_ = std::jthread([this, work](const std::stop_token& token) {
-        lower_priority();
+    worker_.emplace([this, work](const std::stop_token& token) {
         this->work(*work, token);
         if (wake_) wake_();
+        return Worker::kAsleep;
     });
 }
 
-void Scans::cancel() { worker_.request_stop(); }
+void Scans::cancel() {
+    if (worker_) worker_->stop();
+}
 void Scans::prefer(std::size_t tensor) { preferred_ = static_cast<std::ptrdiff_t>(tensor); }
 
 void Scans::stop() {
-    worker_.request_stop();
-    if (worker_.joinable()) worker_.join();
+    worker_.reset();
     running_ = false;
 }
 

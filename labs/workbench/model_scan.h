@@ -8,11 +8,11 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "core/inspect/against.h"
 #include "core/inspect/scan.h"
+#include "core/threads/worker.h"
 #include "core/verify/verify.h"
 #include "labs/table/computed.h"
 
@@ -76,7 +76,7 @@ class Scans final : public table::Part {
     std::mutex mutex_;  // of the two below
     std::optional<ScanState> newest_;
     std::exception_ptr failure_;
-    std::jthread worker_;
+    std::optional<Worker> worker_;
 };
 
 }  // namespace fp8lab::workbench
