@@ -63,7 +63,7 @@ if [ ! -f "$build/build.ninja" ] || changed configuration <"$here/toolchain.cmak
     rm -rf "$build"
     mkdir -p "$build"
     quietly "$build/configure.log" cmake -S /share -B "$build" "${toolchain[@]}" \
-        -DFP8LAB_GUI=OFF -DFP8LAB_TESTS=OFF -DFP8LAB_CUDA=OFF -DFP8LAB_OPENBLAS=OFF
+        -DFP8LAB_GUI=OFF -DFP8LAB_TESTS=OFF -DFP8LAB_CUDA=OFF -DFP8LAB_OPENBLAS=OFF -DFP8LAB_THREADS=OFF
     cp "$here/toolchain.cmake" "$kept/made/configuration"
 fi
 # shellcheck source=scripts/steps.sh

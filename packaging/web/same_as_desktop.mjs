@@ -20,6 +20,7 @@ for (const line of text.split('\n')) {
     commands.at(-1).may.push({ field, most: most === 'any' ? Infinity : Number(most), seen: false });
 }
 const always = commands.shift().may;
+const fits = (field, path) => (field.endsWith('*') ? path.startsWith(field.slice(0, -1)) : field === path);
 
 // The places where two values of JSON differ: [path, ours, theirs].
 function* differences(ours, theirs, path = '') {
@@ -45,7 +46,7 @@ function* faults({ may }, ours, theirs) {
         return yield `line ${at + 1} is '${a[at]}', on the desktop '${b[at]}'`;
     }
     for (const [path, a, b] of differences(...parsed)) {
-        const row = [...may, ...always].find(({ field }) => field === path);
+        const row = [...may, ...always].find(({ field }) => fits(field, path));
         if (row === undefined || !(row.most === Infinity || relative(a, b) <= row.most))
             yield `${path} is ${JSON.stringify(a)}, on the desktop ${JSON.stringify(b)} (relative difference ${relative(a, b)})`;
         else row.seen = true;
