@@ -30,6 +30,9 @@ struct LabInfo {
     std::string_view gpu = {};    // what a GPU changes, for the card on home; empty: nothing
     // Where recipes() is always empty: why there is no code of this lab, as the end of a sentence.
     std::string_view no_code = {};
+    // Its values are of trainings and searches that run within it. The sums of another processor's matrix products have
+    // another order, and that changes such values visibly: fp8lab check does again what was done and judges that.
+    bool trained = false;
 
     // "L1", and "L1 " before a name; empty: a lab without a number, which is below the others.
     std::string mark() const { return number > 0 ? "L" + std::to_string(number) : ""; }

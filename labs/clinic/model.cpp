@@ -50,7 +50,8 @@ const LabInfo Clinic::kInfo = {"clinic",
                                45,
                                "L8",
                                "",
-                               "that of a case is sealed"};
+                               "that of a case is sealed",
+                               true};
 
 Opened opened_of(const RunSpec& patient, const table::Told<Opened>& told) {
     Runs run(3, told);

@@ -21,7 +21,8 @@ const LabInfo Gpus::kInfo = {
     35,
     "L8",
     "",
-    "it shows what travels between ranks, and a notebook is one process"};
+    "it shows what travels between ranks, and a notebook is one process",
+    true};
 
 Source source_of(const Shipped& shipped, const Recorded& recorded) {
     for (const Recording& recording : shipped.recordings) {

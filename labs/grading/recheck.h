@@ -16,7 +16,9 @@
 namespace fp8lab {
 
 struct Recheck {
-    std::string how;                    // "repeated", "judged from its series" (a training), "retrained"
+    // "repeated", "repeated, trained here" (LabInfo::trained: claimed values are not compared), "judged from its series"
+    // (a training), "retrained"
+    std::string how;
     std::vector<std::string> problems;  // sentences; empty: the pass is valid
     Verdict verdict;                    // of the repeated events
     bool stands() const { return problems.empty(); }

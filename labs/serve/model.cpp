@@ -17,7 +17,10 @@ const LabInfo Serve::kInfo = {
     "Serve it",
     "Which bits does a trained model keep when it is served, and who pays for the rest?",
     45,
-    "L13"};
+    "L13",
+    "",
+    "",
+    true};
 
 std::optional<AmaxSpec> Params::amax_spec() const {
     if (amax == 1 || !has_amax(scheme, lower == "both")) return std::nullopt;

@@ -66,13 +66,16 @@ std::vector<Forgery> other_deeds(const ExerciseEntry& entry) {
 }
 
 // Each of these has a sentence of its own in the refusal, so that it would be refused alone too.
-Forgery other_claims(bool live) {
+Forgery other_claims(bool live, bool trained) {
     Forgery out{"every claim is another",
                 {"does not start where the exercise does", "table of conditions", "seed is ",
                  "holds the prediction against"},
-                [live](Evidence& e) {
+                [live, trained](Evidence& e) {
                     e.start.front().second += "0";
-                    e.conditions.front().values = {"better"};
+                    if (trained)
+                        e.conditions.front().text += "0";
+                    else
+                        e.conditions.front().values = {"better"};
                     e.seed += "0";
                     e.measured.push_back(1);
                     if (!live) e.provenance = "tensor-core";
@@ -111,8 +114,9 @@ void check_forgeries(const ExerciseEntry& entry, const Evidence& evidence) {
     const Recheck honest = again(evidence);
     CHECK_MESSAGE(honest.stands(), problems(honest));
     std::vector<Forgery> all = other_deeds(entry);
-    all.push_back(other_claims(entry.lab->make()->live()));
-    std::ranges::move(other_values(evidence), std::back_inserter(all));
+    all.push_back(other_claims(entry.lab->make()->live(), entry.lab->make()->info().trained));
+    if (!entry.lab->make()->info().trained)  // their values differ from one processor to the next
+        std::ranges::move(other_values(evidence), std::back_inserter(all));
     all.push_back(
         {"another exercise", {"there is no exercise 'L99.1'"}, [](Evidence& e) { e.exercise = "L99.1"; }});
     all.push_back(
