@@ -147,7 +147,7 @@ Figure time_figure(const Times& times) {
                                 .text = fmt::format("{:.2f}×", factor),
                                 .anchor = Anchor::center,
                                 .strong = groups[g] == kManyGroups,
-                                .dy = -10},
+                                .dy = groups[g] == kManyGroups ? -14.0F : -10.0F},
                        {.color = {Role::text, Tone::ink}, .in_legend = false});
             points += fmt::format("{}{}: {} and {}, {:.2f} times", points.empty() ? "" : "; ", groups[g],
                                   screen_number(bf16->recorded->median_ms, 3),

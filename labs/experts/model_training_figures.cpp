@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/base/units.h"
 #include "labs/experts/model_training.h"
@@ -11,6 +12,7 @@ namespace fp8lab::experts {
 namespace {
 
 constexpr std::size_t kMeanSteps = 25;
+constexpr std::size_t kFirstSteps = 20;  // in which scales are still far off
 
 std::vector<double> steps_of(std::size_t count) {
     std::vector<double> out;
@@ -77,7 +79,14 @@ std::string return_title(const Training& training) {
     const ArmRun* run = training.shown();
     const auto [from, to] = training.spec.mixture.starved();
     if (!run) return {};
-    if (to == from) return "Expert 1: the cast of its dy keeps its SQNR while it has tokens";
+    if (to == from) {
+        double least = std::numeric_limits<double>::infinity();
+        for (std::size_t i = kFirstSteps; i < run->dy_db.size(); ++i) least = std::fmin(least, run->dy_db[i]);
+        return std::isfinite(least)
+                   ? fmt::format("Expert 1, always with tokens: its worst cast of dy has {} dB",
+                                 db_text(least))
+                   : "Expert 1: dy is not cast yet";
+    }
     if (!std::isfinite(run->return_db))
         return fmt::format("Expert 1 gets no token in steps {} to {}", from, to);
     return fmt::format("Back after {} steps, expert 1 casts dy at {} dB", to - from, db_text(run->return_db));

@@ -23,7 +23,8 @@ std::string zeros(double pct) {
 void draw_legend(Context& c, Point at, std::span<const std::pair<std::string, Color>> entries) {
     float x = at.x;
     for (const auto& [words, color] : entries) {
-        ui::fill_rect(c, {x, at.y - c.px(5), x + c.px(10), at.y + c.px(5)}, color, 2);
+        const float half = words.starts_with("line") ? ui::hairline(c) : c.px(5);
+        ui::fill_rect(c, {x, at.y - half, x + c.px(10), at.y + half}, color);
         x += c.px(16);
         ui::text_mid(c, {x, at.y}, words, {Role::muted}, kSans13);
         x += ui::text_width(c, words, kSans13) + c.px(18);

@@ -71,7 +71,6 @@ void MixtureView::draw_hop_table(Context& c, Rect area) {
     ui::region(c, "hop", area);
     const bool narrow = area.width() < c.px(660);
     const auto count = static_cast<float>(hops.rows.size());
-    const float pitch = std::min(c.px(44), (area.height() - c.px(24 + 48 + 22)) / count);
     // Left edges of the casts, right edges of the errors.
     const std::array<float, 3> casts = {area.x0, area.x0 + c.px(narrow ? 70 : 82),
                                         area.x0 + c.px(narrow ? 240 : 262)};
@@ -82,8 +81,17 @@ void MixtureView::draw_hop_table(Context& c, Rect area) {
         ui::text_mid(c, {casts[i], head}, heads[i], {Role::muted}, kSans13);
     ui::text_mid(c, {first, head}, "block 1", {Role::muted}, kSans13, Anchor::right);
     ui::text_mid(c, {second, head}, "block 2", {Role::muted}, kSans13, Anchor::right);
-    const float y0 = area.y0 + c.px(24), bottom = y0 + pitch * count;
-    float y = y0;
+    const float y0 = area.y0 + c.px(24);
+    float pitch = std::min(c.px(56), (area.height() - c.px(24 + 30 + 44)) / count), y = y0;
+    if (area.x1 - second > c.px(120)) {
+        Figure figure = without_title(hop_figure(hops, false));
+        figure.x.label.clear();
+        const ui::PlotResult plot = ui::plot(
+            c, "experts.hop", figure, upper_, {second + c.px(20), y0, area.x1, y0 + pitch * count + c.px(26)},
+            {.interactive = false, .crosshair = false, .y_tick_width = 8, .title_height = 0});
+        y = plot.area.y0, pitch = plot.area.height() / count;  // rows beside their dots
+    }
+    const float bottom = y + pitch * count;
     for (const HopRow& row : hops.rows) {
         const bool chosen = row.hop == lab_->hop();
         const Rect line{area.x0 - c.px(6), y, second + c.px(6), y + pitch};
@@ -107,12 +115,6 @@ void MixtureView::draw_hop_table(Context& c, Rect area) {
         y += pitch;
     }
     ui::hline(c, area.x0, area.x1, bottom, {Role::line});
-    if (area.x1 - second > c.px(120)) {
-        Figure figure = without_title(hop_figure(hops, false));
-        figure.x.label.clear();
-        ui::plot(c, "experts.hop", figure, upper_, {second + c.px(20), y0, area.x1, bottom + c.px(26)},
-                 {.interactive = false, .crosshair = false, .y_tick_width = 8, .title_height = 0});
-    }
     ui::note(c,
              fmt::format("Error of the layer’s output in % (relative L2), against BF16 everywhere with the "
                          "same choices: ring block 1, disc block 2. Model of seed {}.",

@@ -15,7 +15,7 @@ namespace {
 
 using ui::Context;
 
-constexpr float kNames = 138, kTicks = 44;
+constexpr float kNames = 96, kTicks = 44;
 
 Color name_ink(const std::string& recipe) { return {parse_recipe(recipe).role, Tone::ink}; }
 
