@@ -118,6 +118,7 @@ Verdict back_from_nowhere(const Trail& trail, const Prediction*) {
     const std::string arms = now.text("arms");
     const bool per_tensor = arms == "delayed" || arms == "current";
     return {.conditions = {{"expert 1 gets no token in steps 100 to 300", {now.text("starve")}, starved},
+                           {"the training of seed 1", {now.text("seed")}, now.text("seed") == "1"},
                            {"a recipe with one scale per tensor", {arms}, per_tensor},
                            {"the first cast of dy after them: 25 dB or more",
                             {fmt::format("{:.1f} dB", db)},

@@ -156,7 +156,7 @@ Provenance Mixture::provenance() const {
 std::string Mixture::device() const {
     if (params.experiment != "groups") return {};
     const Times times = times_of(params.card);
-    return times.recording ? fmt::format("{}, {}", times.recording->gpu, times.recording->date) : "";
+    return times.gemms ? fmt::format("{}, {}", times.recording->gpu, times.recording->grid->date) : "";
 }
 
 bool Mixture::stale() const {

@@ -93,17 +93,18 @@ Figure margin_figure(const Routed& routed) {
     Figure figure{.id = "margin",
                   .title = margin_title(routed),
                   .x = {.label = "score of the 2nd expert minus that of the 3rd", .scale = Scale::log2},
-                  .y = {.label = "tokens"}};
+                  .y = {.label = "tokens", .scale = Scale::log10}};
     if (routed.tokens == 0) return figure;
     std::vector<double> edges;
     for (int b = 0; b <= kBins; ++b) edges.push_back(std::exp2(kFirstBin + b));
     figure.x.range = Range{edges.front(), edges.back()};
-    figure.y.range = Range{0, 1.1 * *std::ranges::max_element(routed.margins.tokens)};
+    constexpr double kLeast = 0.7;  // a bar of one token is seen
+    figure.y.range = Range{kLeast, 1.5 * *std::ranges::max_element(routed.margins.tokens)};
     const Pair pair{routed.spec.layers, routed.spec.router};
-    figure.bars("they move", data(edges), data(routed.margins.moved),
-                {.color = {bar_role(pair), Tone::fill}, .in_legend = false});
-    figure.bars("all tokens", data(edges), data(routed.margins.tokens),
-                {.color = {Role::axis}, .width = 1, .in_legend = false}, true);
+    figure.add("they move", BarSeries{data(edges), data(routed.margins.moved), kLeast},
+               {.color = {bar_role(pair), Tone::fill}, .in_legend = false});
+    figure.add("all tokens", BarSeries{data(edges), data(routed.margins.tokens), kLeast, true},
+               {.color = {Role::axis}, .width = 1, .in_legend = false});
     figure.words = {figure.title + ".",
                     fmt::format("{} tokens in each of {} blocks; {} % of all margins are below 0.01, the "
                                 "largest margin of a token that moves is {}.",

@@ -44,7 +44,8 @@ Style look_of(const std::string& recipe, bool shown) {
 
 void add_starved(Figure& figure, const Training& training) {
     const auto [from, to] = training.spec.mixture.starved();
-    if (to > from) figure.xspan("", from, to, {.color = {Role::muted, Tone::band}, .in_legend = false});
+    if (to > from)
+        figure.xspan("", from, to, {.color = {Role::muted, Tone::band, 0.14F}, .in_legend = false});
 }
 
 AxisSpec step_axis(const Training& training) {

@@ -82,7 +82,7 @@ void MixtureView::draw_hop_table(Context& c, Rect area) {
     ui::text_mid(c, {first, head}, "block 1", {Role::muted}, kSans13, Anchor::right);
     ui::text_mid(c, {second, head}, "block 2", {Role::muted}, kSans13, Anchor::right);
     const float y0 = area.y0 + c.px(24);
-    float pitch = std::min(c.px(56), (area.height() - c.px(24 + 30 + 44)) / count), y = y0;
+    float pitch = std::min(c.px(66), (area.height() - c.px(24 + 30 + 44)) / count), y = y0;
     if (area.x1 - second > c.px(120)) {
         Figure figure = without_title(hop_figure(hops, false));
         figure.x.label.clear();
