@@ -136,8 +136,8 @@ std::vector<MetricRow> Mixture::training_metrics() const {
         {"return_underflow_pct", "%", [this] { return training->shown()->return_underflow_pct; }}};
     for (const char* arm : kArms)
         out.push_back({fmt::format("gap_{}_pct", arm), "%", [=, this] {
-                           for (std::size_t i = 1; i < training->arms.size(); ++i)
-                               if (training->arms[i].recipe == arm) return training->gap_pct(i);
+                           for (const ArmRun& run : training->arms)
+                               if (run.recipe == arm) return training->gap_pct(run);
                            return kUnknown;
                        }});
     return out;

@@ -146,8 +146,11 @@ std::vector<Row> training_rows(Params& p) {
          !p.arms.starts_with("delayed") ? "Only delayed scaling has a history of amaxes."
          : !starves                     ? "No expert is without tokens for long."
                                         : ""},
-        {integer({.name = "steps", .label = "Steps", .help = "Of the training.", .more = true}, &p.steps,
-                 kFewestSteps, kMostSteps),
+        {integer({.name = "steps",
+                  .label = "Steps",
+                  .help = "Of the 600 of the schedule. Only a whole training has BF16 beside it.",
+                  .more = true},
+                 &p.steps, kFewestSteps, kMostSteps),
          of}};
 }
 

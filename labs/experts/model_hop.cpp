@@ -89,7 +89,7 @@ Figure hop_figure(const Hops& hops, bool named) {
     const auto count = static_cast<double>(hops.rows.size());
     Figure figure{.id = "hop",
                   .title = hop_title(hops),
-                  .x = {.label = "error of the layer's output, % (relative L2)"},
+                  .x = {.label = "error of the layer’s output, % (relative L2)"},
                   .y = {.range = Range{0, std::max(count, 1.0)}, .visible = false}};
     if (hops.rows.empty()) return figure;
     figure.words = {figure.title + "."};

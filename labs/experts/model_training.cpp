@@ -134,7 +134,8 @@ TrainSpec MixtureSpec::train_spec(const std::string& recipe) const {
 }
 
 std::vector<std::string> TrainingSpec::recipes() const {
-    std::vector<std::string> out = {"bf16"};
+    std::vector<std::string> out;
+    if (mixture.steps == kMostSteps) out.emplace_back("bf16");
     for (std::size_t from = 0; from <= arms.size();) {
         const std::size_t comma = std::min(arms.find(',', from), arms.size());
         out.push_back(arms.substr(from, comma - from));
@@ -150,10 +151,15 @@ bool Training::is_complete() const {
     return arms.size() == spec.recipes().size() && std::ranges::all_of(arms, whole);
 }
 
-double Training::gap_pct(std::size_t arm) const {
-    if (arm >= arms.size() || arms[arm].steps() < spec.mixture.steps) return kNone;
+const ArmRun* Training::shown() const {
+    const auto hit = std::ranges::find_if(arms, [](const ArmRun& arm) { return arm.recipe != "bf16"; });
+    return hit == arms.end() ? nullptr : &*hit;
+}
+
+double Training::gap_pct(const ArmRun& arm) const {
+    if (arms.front().recipe != "bf16" || arm.steps() < spec.mixture.steps) return kNone;
     const double reference = tail_loss(arms.front().loss);
-    return 100 * (tail_loss(arms[arm].loss) - reference) / reference;
+    return 100 * (tail_loss(arm.loss) - reference) / reference;
 }
 
 Training TrainingMaker::operator()(const TrainingSpec& spec, const table::Told<Training>& told) {

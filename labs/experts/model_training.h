@@ -31,7 +31,8 @@ struct TrainingSpec {
     MixtureSpec mixture = {};
     std::string arms = "delayed";  // "delayed,current": the first one is what is shown of expert 1
     bool operator==(const TrainingSpec&) const = default;
-    std::vector<std::string> recipes() const;  // bf16 first
+    // bf16 first, beside whole trainings alone: a gap is of their ends.
+    std::vector<std::string> recipes() const;
 };
 
 // One training. Expert 1, by steps; its casts are those of two GEMMs in each block.
@@ -49,11 +50,11 @@ struct ArmRun {
 };
 struct Training {
     TrainingSpec spec = {};
-    std::vector<ArmRun> arms = {};  // bf16 first; the last one may be under way
+    std::vector<ArmRun> arms = {};  // of its recipes; the last one may be under way
     bool is_complete() const;
-    const ArmRun* shown() const { return arms.size() < 2 ? nullptr : &arms[1]; }
+    const ArmRun* shown() const;  // the first that is not bf16; null: not begun
     // Tail loss against BF16, per cent; NaN: it is not trained, or stopped.
-    double gap_pct(std::size_t arm) const;
+    double gap_pct(const ArmRun& arm) const;
 };
 
 class TrainingMaker {

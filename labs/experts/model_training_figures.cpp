@@ -65,14 +65,14 @@ std::string recipe_label(const std::string& recipe) {
 
 std::string loss_title(const Training& training) {
     if (training.arms.empty()) return "Does a mixture of experts train in fewer bits?";
-    for (std::size_t i = 1; i < training.arms.size(); ++i) {
-        if (!training.arms[i].stopped.empty())
-            return fmt::format("{} stopped: {}", recipe_label(training.arms[i].recipe),
-                               training.arms[i].stopped);
-    }
-    const double gap = training.gap_pct(1);
-    if (!std::isfinite(gap)) return "The curves stay together so far";
-    return fmt::format("{} ends {:.1f} % {} BF16", recipe_label(training.arms[1].recipe), std::fabs(gap),
+    for (const ArmRun& arm : training.arms)
+        if (!arm.stopped.empty()) return fmt::format("{} stopped: {}", recipe_label(arm.recipe), arm.stopped);
+    const ArmRun* run = training.shown();
+    const double gap = run ? training.gap_pct(*run) : std::numeric_limits<double>::quiet_NaN();
+    if (!std::isfinite(gap))
+        return fmt::format("{} after {} of {} steps", recipe_label(training.arms.back().recipe),
+                           training.arms.back().steps(), kMostSteps);
+    return fmt::format("{} ends {:.1f} % {} BF16", recipe_label(run->recipe), std::fabs(gap),
                        gap < 0 ? "below" : "above");
 }
 
@@ -112,7 +112,7 @@ Figure loss_figure(const Training& training) {
         if (arm.loss.empty()) continue;
         const std::vector<double> mean = means(arm.loss);
         figure.line(recipe_label(arm.recipe), data(steps_of(mean.size())), data(mean),
-                    look_of(arm.recipe, i == 1));
+                    look_of(arm.recipe, &arm == training.shown()));
         figure.words.push_back(fmt::format("{}: loss {} after {} steps.", recipe_label(arm.recipe),
                                            screen_number(mean.back(), 3), mean.size()));
     }
@@ -144,12 +144,13 @@ Figure dy_figure(const Training& training) {
     add_starved(figure, training);
     figure.words = {figure.title + "."};
     double low = 20, high = 30;
-    for (std::size_t i = training.arms.size(); i-- > 1;) {
+    for (std::size_t i = training.arms.size(); i-- > 0;) {
         const ArmRun& arm = training.arms[i];
+        if (arm.recipe == "bf16") continue;
         for (const double db : arm.dy_db)
             if (std::isfinite(db)) low = std::min(low, db), high = std::max(high, db);
         figure.line(recipe_label(arm.recipe), data(steps_of(arm.dy_db.size())), data(arm.dy_db),
-                    look_of(arm.recipe, i == 1));
+                    look_of(arm.recipe, false));
         if (!std::isfinite(arm.return_db)) continue;
         figure.words.push_back(fmt::format("{}: the first cast after the return {} dB, {} % underflow.",
                                            recipe_label(arm.recipe), db_text(arm.return_db),

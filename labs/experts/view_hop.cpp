@@ -72,9 +72,9 @@ void MixtureView::draw_hop_table(Context& c, Rect area) {
     const bool narrow = area.width() < c.px(660);
     const auto count = static_cast<float>(hops.rows.size());
     // Left edges of the casts, right edges of the errors.
-    const std::array<float, 3> casts = {area.x0, area.x0 + c.px(narrow ? 70 : 82),
-                                        area.x0 + c.px(narrow ? 240 : 262)};
-    const float first = casts[2] + c.px(narrow ? 150 : 216), second = first + c.px(narrow ? 62 : 66);
+    const std::array<float, 3> casts = {area.x0, area.x0 + c.px(narrow ? 66 : 82),
+                                        area.x0 + c.px(narrow ? 232 : 262)};
+    const float first = casts[2] + c.px(narrow ? 200 : 216), second = first + c.px(narrow ? 56 : 66);
     const float head = area.y0 + c.px(10);
     const std::array heads = {"GEMMs", "sent out in", "sent back in"};
     for (std::size_t i = 0; i < heads.size(); ++i)

@@ -40,8 +40,7 @@ void MixtureView::draw_training(Context& c, Rect area) {
     draw("experts.rows_of_1", expert_rows_figure(training), middle_, middle, false);
     const ui::PlotResult dy = draw("experts.dy", dy_figure(training), lower_, bottom, true);
     std::vector<ui::EndWords> losses, casts;
-    for (std::size_t i = 0; i < training.arms.size(); ++i) {
-        const ArmRun& arm = training.arms[i];
+    for (const ArmRun& arm : training.arms) {
         if (arm.loss.empty()) continue;
         const auto at = [](const ui::PlotResult& plot, double value) {
             return plot.to_px(0, std::clamp(value, plot.extents.y.lo, plot.extents.y.hi)).y;
@@ -50,7 +49,7 @@ void MixtureView::draw_training(Context& c, Rect area) {
         double last = std::nan("");
         for (const double db : arm.dy_db)
             if (std::isfinite(db)) last = db;
-        if (i > 0 && std::isfinite(last))
+        if (arm.recipe != "bf16" && std::isfinite(last))
             casts.push_back({at(dy, last), {}, recipe_label(arm.recipe), name_ink(arm.recipe)});
     }
     const auto beside = [&](std::vector<ui::EndWords> words, const ui::PlotResult& plot) {
@@ -69,26 +68,22 @@ void MixtureView::draw_training_rows(Context& c) {
     if (run && starves && std::isfinite(run->return_db))
         ui::headline(c, "experts.result",
                      {fmt::format("{:.1f} dB", run->return_db), "first cast of dy after it", run->return_db});
-    const auto count = static_cast<float>(training.arms.size());
-    if (count > 0) {
-        const Rect top = ui::next_area(c, 28 * (count + (run && starves ? 1 : 0)));
-        float y = top.y0;
-        const auto row = [&](const std::string& words, std::string value) {
-            y = ui::row(c, {words, std::move(value)}, {top.x0, y, top.x1, y}, c.px(28));
-        };
-        row("loss against BF16", "tail of 100 steps");
-        for (std::size_t i = 1; i < training.arms.size(); ++i) {
-            const double gap = training.gap_pct(i);
-            row(recipe_label(training.arms[i].recipe),
-                std::isfinite(gap) ? fmt::format("{}{:.1f} %", gap < 0 ? "−" : "+", std::fabs(gap)) : "–");
-        }
-        if (run && starves)
-            row("its dy becomes 0, first cast",
-                std::isfinite(run->return_underflow_pct)
-                    ? fmt::format("{} %", screen_number(run->return_underflow_pct, 2))
-                    : "–");
-        ui::advance(top);
+    std::vector<std::pair<std::string, std::string>> rows;
+    for (const ArmRun& arm : training.arms) {
+        const double gap = arm.recipe == "bf16" ? std::nan("") : training.gap_pct(arm);
+        if (!std::isfinite(gap)) continue;
+        if (rows.empty()) rows.emplace_back("loss against BF16", "tail of 100 steps");
+        rows.emplace_back(recipe_label(arm.recipe),
+                          fmt::format("{}{:.1f} %", gap < 0 ? "−" : "+", std::fabs(gap)));
     }
+    if (run && std::isfinite(run->return_underflow_pct))
+        rows.emplace_back("its dy becomes 0, first cast",
+                          fmt::format("{} %", screen_number(run->return_underflow_pct, 2)));
+    if (rows.empty()) return;
+    const Rect top = ui::next_area(c, 28 * static_cast<float>(rows.size()));
+    float y = top.y0;
+    for (const auto& [words, value] : rows) y = ui::row(c, {words, value}, {top.x0, y, top.x1, y}, c.px(28));
+    ui::advance(top);
 }
 
 }  // namespace fp8lab::experts

@@ -47,7 +47,7 @@ TEST_CASE("L18: a training shows losses, the tokens of expert 1 and the SQNR of 
     Screen screen;
     screen.set("steps=100");
     screen.set("experiment=training");
-    CHECK(screen.lab->training->arms.size() == 2);
+    CHECK(screen.lab->training->arms.size() == 1);
     for (const char* region : {"loss", "expert_rows", "dy_sqnr"})
         CHECK(screen.gui.context.regions.contains(region));
     CHECK_FALSE(screen.shows("experts.result"));

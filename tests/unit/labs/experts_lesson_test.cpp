@@ -120,11 +120,11 @@ TEST_CASE("the numbers of L18's lesson: an expert without tokens") {
     const Training starved = maker(spec, silent<Training>());
     says("10.9", starved.arms[1].return_db, 0.3);
     says("25.2", starved.arms[2].return_db, 0.3);
-    says("1.2", starved.gap_pct(1), 0.4);
+    says("1.2", starved.gap_pct(starved.arms[1]), 0.4);
     spec.mixture.empty = "keep", spec.mixture.steps = 305, spec.arms = "delayed";
-    says("14.2", maker(spec, silent<Training>()).arms[1].return_db, 0.3);
+    says("14.2", maker(spec, silent<Training>()).shown()->return_db, 0.3);
     const Training fed = maker({}, silent<Training>());
-    says("0.6", fed.gap_pct(1), 0.4);
+    says("0.6", fed.gap_pct(fed.arms[1]), 0.4);
     double worst = 100;
     for (std::size_t step = 20; step < fed.arms[1].dy_db.size(); ++step)
         worst = std::min(worst, fed.arms[1].dy_db[step]);
