@@ -6,6 +6,8 @@
 #include <array>
 #include <limits>
 
+#include "labs/seeded.h"
+
 namespace fp8lab::experts {
 
 using table::Experiment, table::MetricRow;
@@ -78,15 +80,19 @@ std::vector<std::string> Mixture::recipes() const {
 }
 
 std::vector<Figure> Mixture::routing_figures() const {
-    return {changed_figure(*pairs, *routed), margin_figure(*routed)};
+    return of_seed(params.seed, {changed_figure(*pairs, *routed), margin_figure(*routed)}, {"margin"});
 }
 
 std::vector<Figure> Mixture::groups_figures() const {
-    return {rows_figure(*groups, params.padding()), time_figure(times_of(params.card))};
+    return of_seed(params.seed, {rows_figure(*groups, params.padding()), time_figure(times_of(params.card))},
+                   {"rows"});
 }
 
+std::vector<Figure> Mixture::hop_figures() const { return of_seed(params.seed, {hop_figure(*hops)}); }
+
 std::vector<Figure> Mixture::training_figures() const {
-    return {loss_figure(*training), expert_rows_figure(*training), dy_figure(*training)};
+    return of_seed(params.seed, {loss_figure(*training), expert_rows_figure(*training), dy_figure(*training)},
+                   {"loss", "dy_sqnr"});
 }
 
 std::vector<MetricRow> Mixture::routing_metrics() const {

@@ -72,7 +72,7 @@ struct Mixture {
   private:
     std::vector<Figure> routing_figures() const;
     std::vector<Figure> groups_figures() const;
-    std::vector<Figure> hop_figures() const { return {hop_figure(*hops)}; }
+    std::vector<Figure> hop_figures() const;
     std::vector<Figure> training_figures() const;
     std::vector<table::MetricRow> routing_metrics() const;
     std::vector<table::MetricRow> groups_metrics() const;
