@@ -22,6 +22,7 @@
     LAB(gpus)            \
     LAB(clinic)          \
     LAB(serve)           \
+    LAB(experts)         \
     LAB(workbench)
 
 namespace fp8lab {

@@ -36,6 +36,7 @@ class Arm {
     // NaN.
     void update(int step, double lr);
     const std::optional<NonFinite>& stopped() const { return stopped_; }
+    const Model<float>& model() const { return *model_; }
 
     // In every rank.
     template <class Change>

@@ -10,10 +10,6 @@
 
 namespace fp8lab::serve {
 
-enum class ShareButton { none, stop, resume };
-// "GPTQ of every scheme, 40 %" with its button; which one was pressed.
-ShareButton share_line(ui::Context& context, const std::string& words, double share, bool stopped);
-
 class ServeView final : public table::TableView<Serve> {
   public:
     using TableView::TableView;
@@ -42,9 +38,6 @@ class ServeView final : public table::TableView<Serve> {
     // A slider of powers of two; a switch of choices with long names.
     void draw_powers(ui::Context& context, const Field& field, const Field& default_field);
     void draw_switch(ui::Context& context, const Field& field);
-    // What a computation of seconds has done so far, with a button that stops it; nothing where none runs or was stopped.
-    template <class Spec, class Result>
-    void draw_share(ui::Context& context, const std::string& words, table::Long<Spec, Result>& part);
 
     ui::PlotState upper_;
     DraftStage draft_;
@@ -52,19 +45,5 @@ class ServeView final : public table::TableView<Serve> {
     QatStage qat_;
     SpeedStage speed_;
 };
-
-template <class Spec, class Result>
-void ServeView::draw_share(ui::Context& context, const std::string& words, table::Long<Spec, Result>& part) {
-    if (!part.busy() && !part.stopped()) return;
-    switch (share_line(context, words, part.share(), part.stopped())) {
-        case ShareButton::stop:
-            return part.stop();
-        case ShareButton::resume:
-            part.resume();
-            return lab_.update();
-        case ShareButton::none:
-            return;
-    }
-}
 
 }  // namespace fp8lab::serve

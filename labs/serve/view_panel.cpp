@@ -6,6 +6,7 @@
 
 #include "core/base/units.h"
 #include "labs/serve/view.h"
+#include "labs/table/view_share.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/stage/stage.h"
 #include "labs/ui/widgets.h"
@@ -52,17 +53,6 @@ void ServeView::draw_switch(Context& c, const Field& field) {
     ui::tooltip(c, field.info.label, field.info.help);
 }
 
-ShareButton share_line(Context& c, const std::string& words, double share, bool stopped) {
-    const Rect line = ui::next_area(c, 32);
-    ui::text_mid(c, {line.x0, (line.y0 + line.y1) / 2},
-                 fmt::format("{}{}, {:.0f} %", words, stopped ? " stopped" : "", 100 * share), {Role::muted},
-                 kSans13);
-    constexpr float kButton = 76;
-    ImGui::SetCursorScreenPos({line.x1 - c.px(kButton), line.y0});
-    const bool pressed = ui::button(c, "serve.share", stopped ? "Go on" : "Stop", {.width = kButton});
-    return !pressed ? ShareButton::none : stopped ? ShareButton::resume : ShareButton::stop;
-}
-
 // The mouse rounds to powers of two, an arrow key goes to the next.
 void ServeView::draw_powers(Context& c, const Field& field, const Field& default_field) {
     const double before = std::stod(field_text(field));
@@ -86,21 +76,21 @@ void ServeView::draw_below(Context& c, float) {
     ui::divider(c);
     if (lab_.shows("methods")) {
         draw_methods_rows(c);
-        draw_share(c, "All schemes", lab_->stems);
+        table::draw_share(c, lab_, "serve.share", "All schemes", lab_->stems);
     } else if (lab_.shows("kv")) {
         draw_kv_rows(c);
-        draw_share(c, "All caches and sizes", lab_->kv);
+        table::draw_share(c, lab_, "serve.share", "All caches and sizes", lab_->kv);
     } else if (lab_.shows("draft")) {
         DraftStage::draw_rows(c, lab_);
-        draw_share(c, "All drafts", lab_->drafts);
+        table::draw_share(c, lab_, "serve.share", "All drafts", lab_->drafts);
     } else if (lab_.shows("rollout")) {
         RolloutStage::draw_rows(c, lab_);
-        draw_share(c, "All draws", lab_->rollouts);
+        table::draw_share(c, lab_, "serve.share", "All draws", lab_->rollouts);
     } else if (lab_.shows("speed")) {
         return SpeedStage::draw_rows(c, lab_);
     } else {
         QatStage::draw_rows(c, lab_);
-        draw_share(c, "All trainings", lab_->qat);
+        table::draw_share(c, lab_, "serve.share", "All trainings", lab_->qat);
     }
     ui::wrapped(c,
                 "Emulated on the CPU: no time is measured. These networks have 19 000 to 220 000 weights; "

@@ -11,7 +11,7 @@
 namespace fp8lab::serve {
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 std::string times(double factor) { return screen_number(factor, factor < 9.95 ? 2 : 3) + " times"; }
 
@@ -55,7 +55,7 @@ const RecordedInfer* Speeds::last(ServedWeights weights) const {
 
 double Speeds::gain(ServedWeights weights, int batch) const {
     const RecordedInfer *own = at(weights, batch), *wide = at(ServedWeights::bf16, batch);
-    return own && wide ? wide->median_ms / own->median_ms : kUnknown;
+    return own && wide ? wide->median_ms / own->median_ms : kNotMeasured;
 }
 
 Speeds speeds_of(const SpeedSpec& spec) {

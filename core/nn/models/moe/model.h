@@ -52,6 +52,7 @@ class Moe final : public Decoder<T> {
     std::optional<std::uint16_t> undecided() const override;
 
     Experts<T>& experts(std::size_t block) { return *experts_[block]; }  // 0-based
+    const Experts<T>& experts(std::size_t block) const { return *experts_[block]; }
 
   private:
     std::vector<Experts<T>*> experts_;  // of the blocks
