@@ -20,8 +20,8 @@ constexpr std::size_t kBlocks = 2;  // of the shipped models
 }  // namespace
 
 const LabInfo Mixture::kInfo = {
-    "experts", 18,   "Experts", "Experts", "Who reads this token, and do fewer bits change the choice?",
-    35,        "L13"};
+    "experts", 18,    "Experts", "Experts", "Who reads this token, and do fewer bits change the choice?",
+    35,        "L13", "",        "",        true};
 
 Mixture::Mixture()
     : routed(
