@@ -96,9 +96,8 @@ TEST_CASE("L16: the lesson’s ranges of losses hold") {
 }
 
 TEST_CASE("L16: the lesson’s row of a margin that is too large holds, which no case has") {
-    CHECK(
-        lesson().find("| [margin](margin) too large (12 [binades](binade)) | 2 to 5 % above |") !=
-        std::string::npos);
+    CHECK(lesson().find("| [margin](margin) too large (12 [binades](binade)) | 2 to 5 % above |") !=
+          std::string::npos);
     for (const std::uint64_t seed : tested_seeds(10)) {
         RunSpec spec = patient_of(Disease::healthy, seed);
         spec.options = {{"margin", "12"}};
