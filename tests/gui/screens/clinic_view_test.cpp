@@ -50,7 +50,7 @@ TEST_CASE("L16: a diagnosis, a treatment and a rerun solve a case, and Next lead
     screen.set("treatment_d=history-16");
     CHECK_FALSE(screen.shows("clinic.result"));
     screen.click("clinic.rerun");
-    CHECK(screen.lab->params.charts[3].rerun == "history-16");
+    CHECK(screen.lab->params.charts[3].rerun == "4:history-16");
     REQUIRE(screen.shows("clinic.next"));
     CHECK(screen.shows("clinic.result"));
     CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key::digit_0 + 2));  // cured: it stays
