@@ -46,7 +46,7 @@ const LabInfo Clinic::kInfo = {"clinic",
                                16,
                                "The clinic",
                                "The clinic",
-                               "The run is sick. Find the cause from its instruments, then change one thing.",
+                               "Each run has one fault, or none. Find the cause, then change one thing.",
                                45,
                                "L8",
                                "",
@@ -80,12 +80,12 @@ Cure cure_of(const CureSpec& spec, const table::Told<Cure>& told) {
 }
 
 Outcome outcome_of(Disease disease, const Chart& chart, const Cure& cure) {
-    const bool needs_change = disease != Disease::healthy;
+    const bool needs_change = chart.diagnosis != info_of(Disease::healthy).diagnosis;
     return {.diagnosis_right = chart.diagnosis == info_of(disease).diagnosis,
             .one_change = chart.second == "none" && (chart.treatment != "none") == needs_change,
             .finite = !cure.treated->ended(),
             .gap_pct = gap_pct(*cure.treated, *cure.reference),
-            .worst_underflow_pct = worst_underflow(*cure.treated).mean_pct};
+            .underflow = worst_underflow(*cure.treated)};
 }
 
 Cured cured_of(const std::vector<Treated>& treated, const table::Told<Cured>& told) {
@@ -136,18 +136,33 @@ Chart new_words(const Chart& now, const Chart& before) {
 
 }  // namespace
 
-// A state that undo or a scene brings back names its own deal and seed, or says nothing of them: it is kept whole.
+// A state that undo or a scene brings back names its own deal and seed, or says nothing of them: it is kept whole. Where an
+// exercise keeps the charts of another deal than its own, nothing of them is new.
 void Clinic::settle() {
     auto& charts = params.charts;
     if (!params.said_in.empty() && params.said_in != params.dealt()) {
+        const bool brought = params.said_in != settled_.said_in;
         for (std::size_t place = 0; place < kLetters.size(); ++place)
-            charts.at(place) = new_words(charts.at(place), settled_.charts.at(place));
+            charts.at(place) = brought ? Chart{} : new_words(charts.at(place), settled_.charts.at(place));
         ++sealed_again_;
     }
     for (Chart& chart : charts)
-        if (chart.first == "none") chart.first = chart.diagnosis;
+        if (chart.first == "none" && chart.has_rerun()) chart.first = chart.diagnosis;
+    keep_known();
     params.said_in = charts == Params{}.charts ? "" : params.dealt();
     settled_ = params;
+}
+
+// What is known of the charts of this deal is put into them, and what is new of them becomes known.
+void Clinic::keep_known() {
+    auto& cases = params.known[params.dealt()];
+    for (std::size_t place = 0; place < kLetters.size(); ++place) {
+        Chart& chart = params.charts.at(place);
+        Params::Known& known = cases.at(place);
+        if (known.first == "none") known.first = chart.first;
+        chart.first = known.first;
+        chart.revealed = known.revealed = chart.revealed || known.revealed;
+    }
 }
 
 std::optional<CureSpec> Clinic::cure_spec(std::size_t place) const {
@@ -158,9 +173,14 @@ std::optional<CureSpec> Clinic::cure_spec(std::size_t place) const {
 
 bool Clinic::perform(std::string_view action) {
     if (action == "rerun") {
-        params.chart().rerun = params.chart().changes();
+        params.chart().rerun = params.chart().said();
     } else if (action == "next") {
-        params.letter = kLetters.at((params.place() + 1) % kLetters.size());
+        std::size_t place = params.place();
+        do place = (place + 1) % kLetters.size();
+        while (is_cured(place) && place != params.place());
+        params.letter = kLetters.at(place);
+    } else if (action == "reopen") {
+        params.chart().rerun.clear();
     } else if (action == "reveal") {
         params.chart().revealed = true;
     } else {
@@ -173,6 +193,10 @@ std::optional<Outcome> Clinic::outcome() const {
     const auto spec = cure_spec(params.place());
     if (!spec || !cure->is_known() || !(cure->spec == *spec)) return std::nullopt;
     return outcome_of(params.disease(params.place()), params.chart(), *cure);
+}
+
+RunPtr Clinic::shown() const {
+    return params.instruments == "rerun" && outcome() ? cure->treated : opened->patient;
 }
 
 bool Clinic::changed_nothing() const {
@@ -224,12 +248,13 @@ std::span<const Experiment<Clinic>> Clinic::experiments() {
 }
 
 std::vector<Figure> Clinic::figures() const {
-    const auto tensor = opened->patient ? opened->patient->plan.find(params.tensor) : std::nullopt;
-    const TensorId shown = tensor.value_or(TensorId{});
+    const RunPtr run = shown();
+    const auto tensor = run ? run->plan.find(params.tensor) : std::nullopt;
+    const TensorId id = tensor.value_or(TensorId{});
+    const int look = run ? std::min(params.look, steps_of(*run) - 1) : 0;
     const Cure rerun = outcome() ? *cure : Cure{};
-    std::vector<Figure> out = {
-        loss_figure(*opened, rerun, params.look), scale_figure(*opened, shown, params.look),
-        underflow_figure(*opened, shown, params.look), histogram_figure(*opened, shown, params.look)};
+    std::vector<Figure> out = {loss_figure(*opened, rerun, look), scale_figure(run, id, look),
+                               underflow_figure(run, id, look), histogram_figure(run, id, look)};
     if (!opened->reference) return out;
     return of_seed(static_cast<int>(opened->patient->spec.seed), std::move(out), {"loss", "histogram"});
 }
@@ -242,9 +267,10 @@ double value_at(std::span<const float> values, int step) { return at(values, ste
 void Clinic::add_instruments(std::vector<MetricRow>& out) const {
     constexpr std::array<const char*, 9> kTensors = {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"};
     const bool open = is_open();
-    const int look = open ? std::min(params.look, steps_of(*opened->patient) - 1) : 0;
+    const RunPtr run = shown();
+    const int look = open ? std::min(params.look, steps_of(*run) - 1) : 0;
     for (std::size_t t = 0; t < kTensors.size(); ++t) {
-        const live::TensorTrack* track = open ? &opened->patient->arm().tensors.at(t) : nullptr;
+        const live::TensorTrack* track = open ? &run->arm().tensors.at(t) : nullptr;
         const auto of = [&](const live::Growing live::TensorTrack::*series) {
             return track ? value_at((track->*series).values(), look) : kNan;
         };
@@ -253,7 +279,7 @@ void Clinic::add_instruments(std::vector<MetricRow>& out) const {
         out.push_back(
             known(fmt::format("underflow_pct_{}", kTensors[t]), of(&live::TensorTrack::underflow_pct), "%"));
         out.push_back(known(fmt::format("sqnr_db_{}", kTensors[t]),
-                            open ? value_at(opened->patient->sqnr_db.at(t), look) : kNan, "dB"));
+                            open ? value_at(run->sqnr_db.at(t), look) : kNan, "dB"));
     }
     constexpr std::size_t kLayers = 3;
     const int instrument = look / kInstrumentSteps;
@@ -261,10 +287,9 @@ void Clinic::add_instruments(std::vector<MetricRow>& out) const {
         const auto of = [&](const std::vector<std::vector<float>>& series) {
             return open ? value_at(series.at(l), instrument) : kNan;
         };
+        out.push_back(known(fmt::format("moved_pct_{}", l + 1), open ? of(run->moved_pct) : kNan, "%"));
         out.push_back(
-            known(fmt::format("moved_pct_{}", l + 1), open ? of(opened->patient->moved_pct) : kNan, "%"));
-        out.push_back(known(fmt::format("product_error_pct_{}", l + 1),
-                            open ? of(opened->patient->product_error_pct) : kNan, "%"));
+            known(fmt::format("product_error_pct_{}", l + 1), open ? of(run->product_error_pct) : kNan, "%"));
     }
 }
 
@@ -293,7 +318,8 @@ std::vector<MetricRow> Clinic::metrics() const {
         out.push_back(known_word(fmt::format("level_{}", kInstruments[i]), signature[i]));
     const auto now = outcome();
     out.push_back(known("rerun_gap_pct", now ? now->gap_pct : kNan, "%"));
-    out.push_back(known("rerun_worst_underflow_pct", now ? now->worst_underflow_pct : kNan, "%"));
+    out.push_back(known("rerun_worst_underflow_pct", now ? now->underflow.mean_pct : kNan, "%"));
+    out.push_back(known_word("rerun_worst_underflow_tensor", now ? now->underflow.tensor : ""));
     out.push_back(known("rerun_twin_ratio", now ? cure->twin->tail() / cure->reference->tail() : kNan, "×"));
     out.push_back(known("diagnosis_right", now ? static_cast<double>(now->diagnosis_right) : kNan));
     out.push_back(known("cured", now ? static_cast<double>(now->cured()) : kNan));

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,12 +19,14 @@ namespace fp8lab::clinic {
 // What the learner has said and done about one case of a deal and a seed.
 struct Chart {
     std::string diagnosis = "none", treatment = "none", second = "none";
-    std::string first = "none";  // the first diagnosis, which later ones do not change
-    std::string rerun = {};      // changes() of the last rerun; empty: none
+    std::string first = "none";  // the diagnosis of the first rerun, which later ones do not change
+    std::string rerun = {};      // said() of the last rerun; empty: none
     bool revealed = false;
 
     std::string changes() const { return second == "none" ? treatment : treatment + "+" + second; }
-    bool has_rerun() const { return rerun == changes(); }
+    std::string said() const { return diagnosis + ":" + changes(); }
+    // A rerun counts for what was said before it. Version 0.1.0 wrote the changes alone.
+    bool has_rerun() const { return rerun == said() || rerun == changes(); }
     bool operator==(const Chart&) const = default;
 };
 
@@ -32,8 +35,15 @@ struct Params {
     int seed = 1, deal = kFirstDeal;  // as the fields have them
     int look = kSteps / 2;            // the step under the cursor
     std::string tensor = "x1";
+    std::string instruments = "patient";  // which run they show: "patient", "rerun"
     std::array<Chart, kLetters.size()> charts = {};
     std::string said_in = {};  // dealt() when the charts were written; empty: they are new, or there are none
+    // Of each deal and draw: its first diagnoses and what was revealed. No field: undo leaves it as it is, reset() does not.
+    struct Known {
+        std::string first = "none";
+        bool revealed = false;
+    };
+    std::map<std::string, std::array<Known, kLetters.size()>> known = {};
 
     std::string dealt() const { return std::to_string(deal) + "/" + std::to_string(seed); }
     std::size_t place() const { return kLetters.find(letter.front()); }
@@ -70,11 +80,12 @@ Cure cure_of(const CureSpec& spec, const table::Told<Cure>& told);
 // that is kept), and the mildest sick ones 8.6 % (too few mantissa bits).
 struct Outcome {
     bool diagnosis_right = false;
-    bool one_change = false;  // none where nothing is wrong
+    bool one_change = false;  // none where the diagnosis is that nothing is wrong
     bool finite = false;
-    double gap_pct = 0, worst_underflow_pct = 0;  // of the rerun, to the reference
+    double gap_pct = 0;             // of the rerun, to the reference
+    WorstUnderflow underflow = {};  // of the rerun
     bool within() const { return gap_pct <= kCuredPct; }
-    bool clean() const { return worst_underflow_pct <= kCuredUnderflowPct; }
+    bool clean() const { return underflow.mean_pct <= kCuredUnderflowPct; }
     bool cured() const { return diagnosis_right && one_change && finite && within() && clean(); }
 };
 Outcome outcome_of(Disease disease, const Chart& chart, const Cure& cure);
@@ -100,7 +111,8 @@ struct Clinic {
     std::vector<table::Part*> parts() { return {&opened, &cure, &cured}; }
     Figure thumbnail() const;
     void settle();  // of a new deal or seed only what comes with it is said and done; keeps first diagnoses
-    bool perform(std::string_view action);  // "rerun"; "next": the next case; "reveal": names the disease
+    // "rerun"; "next": the next case that is not cured; "reveal": names the disease; "reopen": a cured case can be changed
+    bool perform(std::string_view action);
     bool stale() const { return opened.is_old() || cure.is_old(); }
 
     // Whether what there is belongs to the present case; whether its rerun is there.
@@ -108,6 +120,8 @@ struct Clinic {
         return opened->reference && opened->patient->spec == params.patient(params.place());
     }
     std::optional<Outcome> outcome() const;
+    RunPtr shown() const;  // the run that the instruments show: the patient where there is no rerun
+    bool is_cured(std::size_t place) const { return cured->at(place); }  // also one that was revealed
     bool changed_nothing() const;  // the rerun has the losses of the patient
     bool solved(std::size_t place) const { return cured->at(place) && !params.charts.at(place).revealed; }
     int solved_cases() const;
@@ -129,6 +143,7 @@ struct Clinic {
   private:
     Params settled_ = {};  // what settle() left
     int sealed_again_ = 0;
+    void keep_known();
     std::optional<CureSpec> cure_spec(std::size_t place) const;
     std::vector<Figure> figures() const;
     std::vector<table::MetricRow> metrics() const;
@@ -136,12 +151,12 @@ struct Clinic {
 };
 using ClinicLab = table::TableLab<Clinic>;
 
-// model_figures.cpp
+// model_figures.cpp. Instruments of one run; null: it is not there yet.
 std::string loss_title(const Opened& opened);  // what is seen, never the cause
 Figure loss_figure(const Opened& opened, const Cure& cure, int look);
-Figure scale_figure(const Opened& opened, TensorId tensor, int look);
-Figure underflow_figure(const Opened& opened, TensorId tensor, int look);
-Figure histogram_figure(const Opened& opened, TensorId tensor, int look);
+Figure scale_figure(const RunPtr& run, TensorId tensor, int look);
+Figure underflow_figure(const RunPtr& run, TensorId tensor, int look);
+Figure histogram_figure(const RunPtr& run, TensorId tensor, int look);
 
 // The steps that a run has; the value of a series at a step, from 0, NaN where there is none.
 int steps_of(const Run& run);

@@ -13,15 +13,38 @@ namespace fp8lab::clinic {
 namespace {
 
 constexpr std::array<DiseaseInfo, kDiseases> kDiseaseTable = {{
-    {Disease::small_gradients, "no scale", "1", "unscaled", "bwd", "e4m3"},
-    {Disease::nan_overflow, "NaN cast", "2", "delayed", "overflow", "nonsaturate"},
-    {Disease::no_master, "no master", "3", "delayed", "master", "none"},
-    {Disease::long_history, "history", "4", "delayed", "history", "1024", kDefaultRate, "656:1e6:1"},
-    {Disease::high_rate, "rate", "5", "delayed", "", "", 1},
-    {Disease::zero_scale, "zero amax", "6", "current", "zero_amax", "inf", kDefaultRate, "", "zero-last"},
-    {Disease::few_bits, "mantissa", "7", "delayed", "fwd", "e5m2"},
-    {Disease::narrow_sum, "sums", "8", "delayed", "acc", "3"},
-    {Disease::healthy, "healthy", "10", "delayed", "", ""},
+    {Disease::small_gradients, "window", "1",
+     "The gradients are cast to E4M3 without a scale. Most of dy2 lies below the window and becomes 0.",
+     "unscaled", "bwd", "e4m3"},
+    {Disease::nan_overflow, "NaN", "2",
+     "The scale is of the step before, so an amax that grows overflows. This cast does not saturate: what "
+     "is above the largest value becomes NaN.",
+     "delayed", "overflow", "nonsaturate"},
+    {Disease::no_master, "updates", "3",
+     "The weights are kept in E4M3 alone. An update is far smaller than the gap between two values, so most "
+     "weights stay where they are.",
+     "delayed", "master", "none"},
+    {Disease::long_history, "spike", "4",
+     "One row of one batch is a million times too large. The amax history of 1024 steps keeps it, and the "
+     "scale of x1 is far too small until it has left.",
+     "delayed", "history", "1024", kDefaultRate, "656:1e6:1"},
+    {Disease::high_rate, "rate", "5",
+     "The learning rate is 1 instead of 0.002. The twin in BF16 has it too, and ends as high: no format is "
+     "to blame.",
+     "delayed", "", "", 1},
+    {Disease::zero_scale, "zero", "6",
+     "The last layer begins at 0. Its amax is 0, the scale is a quotient with 0 below and infinite, and 0 "
+     "times infinity is NaN.",
+     "current", "zero_amax", "inf", kDefaultRate, "", "zero-last"},
+    {Disease::few_bits, "bits", "7",
+     "x and w are cast to E5M2, which has a mantissa bit less than E4M3: 6 dB of SQNR.", "delayed", "fwd",
+     "e5m2"},
+    {Disease::narrow_sum, "narrow", "8",
+     "The sums of the matrix products keep 3 mantissa bits, so small terms are lost where the sum is large.",
+     "delayed", "acc", "3"},
+    {Disease::healthy, "nothing", "10",
+     "Nothing is wrong: this is delayed scaling, and what is left is what FP8 costs here.", "delayed", "",
+     ""},
 }};
 
 constexpr std::array<Treatment, 19> kTreatments = {{
@@ -32,7 +55,7 @@ constexpr std::array<Treatment, 19> kTreatments = {{
     {"saturate", "Overflow saturates", "overflow", "", "overflow", "saturate"},
     {"margin", "Margin 1", "margin", "", "margin", "1"},
     {"history-16", "History of 16 steps", "amax_history_len", "", "history", "16"},
-    {"history-1024", "History of 1,024 steps", "amax_history_len", "", "history", "1024"},
+    {"history-1024", "History of 1024 steps", "amax_history_len", "", "history", "1024"},
     {"most-recent", "Newest amax of the history", "amax_compute_algo", "", "algo", "most_recent"},
     {"interval", "Scale in every step", "interval", "", "interval", "1"},
     {"zero-amax", "Keep the scale at amax 0", "amax_epsilon", "", "zero_amax", "keep"},

@@ -51,8 +51,9 @@ inline constexpr std::size_t kDiseases = 9;
 
 struct DiseaseInfo {
     Disease disease;
-    std::string_view name;       // on the chip of a case that is solved: "no scale"
+    std::string_view name;       // on the chip of a case that is solved: a word of the diagnosis
     std::string_view diagnosis;  // the mode of failure that is right
+    std::string_view behind;     // what is wrong, said once the case is solved or revealed
     std::string_view base, option, value;
     double lr = kDefaultRate;
     std::string_view poison = {}, init = {};

@@ -48,16 +48,17 @@ std::vector<Row> chart_rows(Params& p, std::size_t place) {
                      .help = "For comparison. With two changes nobody knows which one helped: it is no cure.",
                      .more = true},
                     &chart.second, treatment_choices()),
+         .note = "For comparison: with two changes nobody knows which one helped, so it is no cure.",
          .shown = now},
         {.field = choice({.name = name("first"),
                           .label = "First diagnosis",
-                          .help = "It stays when another one is chosen; a new deal or seed takes it back.",
+                          .help = "The one of the first rerun. It stays when another one is chosen.",
                           .hidden = true},
                          &chart.first, diagnosis_choices()),
          .shown = false},
         {.field = text({.name = name("rerun"),
                         .label = "Last rerun",
-                        .help = "The changes of the last rerun; it is shown while they are chosen.",
+                        .help = "Diagnosis and changes of the last rerun; it is shown while they are chosen.",
                         .hidden = true},
                        &chart.rerun),
          .shown = false},
@@ -78,6 +79,7 @@ std::vector<Row> Clinic::rows(Params& p) {
         letters.push_back({std::string(1, letter), fmt::format("Case {}", letter)});
     for (const char* tensor : {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"})
         tensors.push_back({tensor, tensor});
+    const std::string none_yet = "there is no rerun of these choices yet.";
     std::vector<Row> out = {
         {.field = choice(
              {.name = "case", .label = "Case", .help = "Which of the eight runs is shown.", .hidden = true},
@@ -97,17 +99,24 @@ std::vector<Row> Clinic::rows(Params& p) {
          .shown = false}};
     for (std::size_t place = 0; place < kLetters.size(); ++place)
         for (Row& row : chart_rows(p, place)) out.push_back(std::move(row));
+    out.push_back(
+        {.field = choice({.name = "instruments",
+                          .label = "Instruments show",
+                          .help = "Whose tensors, strips and gauges are shown: those of the run as it "
+                                  "came, or of its rerun."},
+                         &p.instruments, {{"patient", "Patient"}, {"rerun", "Rerun"}}),
+         .why_not = p.chart().has_rerun() ? "" : none_yet});
     out.push_back({integer({.name = "seed",
                             .label = "Draw",
-                            .help = "The same eight diseases with other data and weights; all cases begin "
-                                    "sealed. The title names the seed that is trained.",
+                            .help = "The same cases with other data and weights; all of them begin sealed. "
+                                    "The title names the seed that is trained.",
                             .more = true},
                            &p.seed, 1, kMostSeed)});
     out.push_back({integer({.name = "deal",
                             .label = "Deal",
                             .help = "Which disease is behind which letter, so that a class cannot share "
-                                    "answers; all cases begin sealed. Scenes use deal 0, the order of the "
-                                    "diagnoses.",
+                                    "answers; all cases begin sealed. From deal 500 on one of the eight runs "
+                                    "is healthy. Scenes use deal 0, the order of the diagnoses.",
                             .more = true},
                            &p.deal, 0, kMostDeal)});
     out.push_back({.field = text({.name = "said_in",

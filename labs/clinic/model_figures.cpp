@@ -20,18 +20,14 @@ constexpr int kLongPlateau = 100;  // steps; a shorter one is no sentence
 
 Role role_of(TensorClass tensor) { return tensor == TensorClass::dy ? Role::e5m2 : Role::e4m3; }
 
-const TensorTrack* track_of(const Opened& opened, TensorId tensor) {
-    return opened.patient ? &opened.patient->arm().tensors.at(tensor.index) : nullptr;
+const TensorTrack* track_of(const RunPtr& run, TensorId tensor) {
+    return run ? &run->arm().tensors.at(tensor.index) : nullptr;
 }
 
-void add_cursor(Figure& figure, const Opened& opened, int look) {
-    if (opened.patient) figure.vline("", std::min(look, steps_of(*opened.patient) - 1));
-}
-
-Figure strip(const char* id, const Opened& opened, TensorId tensor) {
+Figure strip(const char* id, const RunPtr& run, TensorId tensor) {
     Figure figure{.id = id};
     figure.x = live::step_axis(kSteps);
-    if (opened.patient) figure.title = fmt::format("{} of {}", id, opened.patient->plan.tensor(tensor).name);
+    if (run) figure.title = fmt::format("{} of {}", id, run->plan.tensor(tensor).name);
     return figure;
 }
 
@@ -121,6 +117,8 @@ std::string loss_title(const Opened& opened) {
     if (plateau.steps >= kLongPlateau)
         return fmt::format("The patient’s loss is above {} times its twin’s from step {} to {}", kPlateau,
                            group_thousands(plateau.from), group_thousands(plateau.from + plateau.steps - 1));
+    if (const double times = twin.tail() / opened.reference->tail(); times > kSickTwin)
+        return fmt::format("Patient and twin both end {:.1f} × the BF16 reference", times);
     const double gap = gap_pct(patient, twin);
     return fmt::format("The patient ends {} % {} its twin", live::percent_text(std::abs(gap)),
                        gap < 0 ? "below" : "above");
@@ -138,6 +136,7 @@ Figure loss_figure(const Opened& opened, const Cure& cure, int look) {
             figure.line(name + ", each batch##raw", arm.step.data(), arm.loss.data(),
                         {.color = {style.color.role, Tone::line, kRaw}, .width = 1, .in_legend = false});
         Style mean = style;
+        if (run.ended()) mean.marker = Marker::disc;  // a step or two are no line
         mean.in_legend = false;
         mean.end_label = fmt::format("{} {}", name, run.ended() ? "ended" : loss_text(run.tail()));
         figure.line(name, arm.step.data(), arm.mean.data(), mean);
@@ -147,14 +146,14 @@ Figure loss_figure(const Opened& opened, const Cure& cure, int look) {
         line("twin", *opened.twin, {.color = {Role::bf16}, .width = 2, .dash = Dash::dash}, false);
     if (cure.is_known())
         line("rerun", *cure.treated, {.color = {Role::text}, .width = 2, .dash = Dash::dot}, false);
-    add_cursor(figure, opened, look);
+    figure.vline("", look);
     return figure;
 }
 
-Figure scale_figure(const Opened& opened, TensorId tensor, int look) {
-    Figure figure = strip("scale", opened, tensor);
+Figure scale_figure(const RunPtr& run, TensorId tensor, int look) {
+    Figure figure = strip("scale", run, tensor);
     figure.y = {.label = "scale", .scale = Scale::log10, .visible = false};
-    const TensorTrack* track = track_of(opened, tensor);
+    const TensorTrack* track = track_of(run, tensor);
     if (!track) return figure;
     const Color color{role_of(track->spec.tensor)};
     figure.line("scale", track->scale.data(), track->scale.data(),
@@ -176,36 +175,37 @@ Figure scale_figure(const Opened& opened, TensorId tensor, int look) {
                             Anchor::center, false, 0, low ? -10.0F : 12.0F},
                    {.color = {color.role, Tone::ink}});
     }
-    add_cursor(figure, opened, look);
+    figure.vline("", look);
     return figure;
 }
 
-Figure underflow_figure(const Opened& opened, TensorId tensor, int look) {
-    Figure figure = strip("underflow", opened, tensor);
+Figure underflow_figure(const RunPtr& run, TensorId tensor, int look) {
+    Figure figure = strip("underflow", run, tensor);
     figure.y = {.label = "underflow %", .range = Range{0, 100}, .visible = false};
-    const TensorTrack* track = track_of(opened, tensor);
+    const TensorTrack* track = track_of(run, tensor);
     if (!track) return figure;
     const std::size_t steps = track->underflow_pct.size();
     figure.band("underflow", track->underflow_step.data(), data(std::vector<double>(steps, 0.0)),
                 track->underflow_pct.data(), {.color = {Role::under, Tone::fill}, .in_legend = false});
     if (track->measured > 0) add_underflow_words(figure, *track);
-    add_cursor(figure, opened, look);
+    figure.vline("", look);
     return figure;
 }
 
-Figure histogram_figure(const Opened& opened, TensorId tensor, int look) {
+Figure histogram_figure(const RunPtr& run, TensorId tensor, int look) {
     Figure figure{.id = "histogram"};
     figure.x = {.label = "|x|", .scale = Scale::log2, .range = Range{0x1p-40, 0x1p8}};
     figure.y = {.label = "% of elements", .range = Range{0, 20}, .visible = false};
-    if (!opened.patient) return figure;
-    const OperandSpec& spec = opened.patient->plan.tensor(tensor);
+    if (!run) return figure;
+    const OperandSpec& spec = run->plan.tensor(tensor);
     figure.x.label = fmt::format("|{}|", spec.name);
-    const TensorView* view = opened.patient->view(tensor, look);
+    const TensorView* view = run->view(tensor, look);
     if (!view) {
         figure.title = spec.name + " was not reached";
         return figure;
     }
-    figure.title = fmt::format("{}, step {}{}", spec.name, group_thousands(view->step), cast_words(*view));
+    figure.title = fmt::format("{}, {} {}{}", spec.name, view->step == look ? "step" : "nearest record: step",
+                               group_thousands(view->step), cast_words(*view));
     live::add_view(figure, *view, role_of(spec.tensor), false);
     return figure;
 }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/base/units.h"
+#include "core/run/modes.h"
 #include "labs/live/looks.h"
 #include "labs/ui/draw.h"
 #include "labs/ui/fit.h"
@@ -28,6 +30,8 @@ std::string letter_of(std::size_t place) { return std::string(1, kLetters.at(pla
 }  // namespace
 
 void ClinicView::stage(Context& c, Rect area) {
+    if (std::exchange(sealed_again_, lab_->sealed_again()) != lab_->sealed_again())
+        c.notice = {"All cases are sealed again", "Ctrl Z brings back what was said and done"};
     const float top = draw_chips(c, area);
     if (lab_->opened.busy() || !lab_->is_open()) {
         const double share = lab_->opened.share();
@@ -58,15 +62,10 @@ void ClinicView::stage(Context& c, Rect area) {
 
 // ---- Cases
 float ClinicView::draw_chips(Context& c, Rect area) {
-    constexpr float kNamed = 1.35F;  // times the width of a sealed one
-    const float gap = c.px(8);
-    const auto share = [&](std::size_t i) { return lab_->name_of(i).empty() ? 1 : kNamed; };
-    float shares = 0, x = area.x0;
-    for (std::size_t i = 0; i < kLetters.size(); ++i) shares += share(i);
+    const float gap = c.px(8), width = (area.width() - 7 * gap) / static_cast<float>(kLetters.size());
     for (std::size_t i = 0; i < kLetters.size(); ++i) {
-        const float width = (area.width() - 7 * gap) * share(i) / shares;
+        const float x = area.x0 + static_cast<float>(i) * (width + gap);
         draw_chip(c, i, {std::round(x), area.y0, std::round(x + width), area.y0 + c.px(kChip)});
-        x += width + gap;
     }
     return area.y0 + c.px(kChip + 14);
 }
@@ -77,18 +76,24 @@ void ClinicView::draw_chip(Context& c, std::size_t place, Rect chip) {
     const bool solved = lab_->solved(place);
     const ui::Press press = ui::press(c, "clinic.case." + letter_of(place), chip);
     if (press.clicked) set("case=" + letter_of(place));
+    const DiseaseInfo& info = info_of(lab_->params.disease(place));
+    const auto mode = std::ranges::find(failure_modes(), info.diagnosis, &FailureMode::id);
+    if (!name.empty())
+        ui::tooltip(c, "Case " + letter_of(place) + (solved ? ", solved" : ", does not count"), mode->words);
     ui::fill_rect(c, chip, {now ? Role::surface : Role::field, Tone::fill, press.hovered ? 0.7F : 1.0F}, 6);
     ui::stroke_rect(c, chip, {now ? Role::axis : Role::line}, 6, now ? 1.5F : 1.0F);
     const float y = (chip.y0 + chip.y1) / 2;
     float x = chip.x0 + c.px(7);
-    if (solved && chip.width() > c.px(44)) {
+    if (solved) {
         ui::disc_tick(c, {x + c.px(7), y}, c.px(7), {Role::text}, {Role::inverse});
         x += c.px(19);
     }
     ui::text_mid(c, {x, y}, letter_of(place), {name.empty() && !now ? Role::muted : Role::text}, kMonoBold13);
     x += c.px(13);
-    const std::string words(name.empty() ? "sealed" : name);
+    // Where its name does not fit it is the number of the diagnosis.
+    std::string words(name.empty() ? "sealed" : name);
     const auto fits = [&](Font font) { return x + ui::text_width(c, words, font) < chip.x1 - c.px(3); };
+    if (!fits(kSans13) && !name.empty()) words = info.diagnosis == "10" ? "0" : info.diagnosis;
     const Font font = now && !name.empty() && fits(kBold13) ? kBold13 : kSans13;
     if (fits(font)) ui::text_mid(c, {x, y}, words, {name.empty() ? Role::muted : Role::text}, font);
 }
@@ -123,7 +128,13 @@ void ClinicView::draw_ends(Context& c, const ui::PlotResult& plot, Rect area) {
 
 void ClinicView::draw_curves(Context& c, Rect area) {
     const std::vector<Figure> all = lab_.figures();
-    const float top = ui::heading(c, all[0].title, area) + c.px(2);
+    std::string title = all[0].title;
+    if (!lab_->is_open())
+        title = fmt::format("Case {} and its twin are trained: {:.0f} %", lab_->params.letter,
+                            100 * lab_->opened.share());
+    else if (shown_name() == "rerun")
+        title += "; below: the rerun";
+    const float top = ui::heading(c, title, area) + c.px(2);
     const float axis = c.px(22), rest = area.y1 - top - axis;
     const std::array<float, 3> heights = {0.60F * rest, 0.22F * rest, 0.18F * rest};
     float y = top;
@@ -194,34 +205,52 @@ void ClinicView::draw_histogram(Context& c, Rect area) {
 }
 
 // ---- Gauges and the cursor
+namespace {
+
+struct Gauge {
+    std::string head, value, when, help;
+};
+
+// Of every kInstrumentSteps-th step, the newest at the cursor.
+Gauge share_gauge(const char* head, const std::vector<std::vector<float>>& of, std::size_t layer, int look,
+                  const char* help) {
+    Gauge out{fmt::format("{}, layer {}", head, layer + 1), "–", "", help};
+    const std::vector<float>& series = of.at(layer);
+    if (series.empty()) return out;
+    const int at = std::min(look / kInstrumentSteps, static_cast<int>(series.size()) - 1);
+    const double value = value_at(series, at);
+    if (!std::isnan(value)) out.value = format_number(value, 3, true) + " %";
+    out.when = "step " + group_thousands(at * kInstrumentSteps);
+    return out;
+}
+
+}  // namespace
+
 void ClinicView::draw_gauges(Context& c, Rect area) {
     ui::region(c, "gauges", area);
-    const Run& patient = *lab_->opened->patient;
-    const auto& p = lab_->params;
-    const auto tensor = patient.plan.find(p.tensor);
-    const std::size_t layer = tensor ? patient.plan.tensor(*tensor).gemm : 0;
-    struct Gauge {
-        std::string head, value, when;
-    };
-    // Of every kInstrumentSteps-th step, the newest at the cursor.
-    const auto percent = [&](std::string head, const std::vector<std::vector<float>>& of) {
-        const std::vector<float>& series = of.at(layer);
-        head += fmt::format(", layer {}", layer + 1);
-        if (series.empty()) return Gauge{std::move(head), "–", ""};
-        const int at = std::min(p.look / kInstrumentSteps, static_cast<int>(series.size()) - 1);
-        const double value = value_at(series, at);
-        return Gauge{std::move(head), std::isnan(value) ? "–" : format_number(value, 3, true) + " %",
-                     "step " + group_thousands(at * kInstrumentSteps)};
-    };
-    const auto& stopped = patient.arm().stopped;
-    const auto& o = *lab_->opened;
+    const bool of_rerun = shown_name() == "rerun";
+    const Run& run = *lab_->shown();
+    const int look = lab_->params.look;
+    const auto tensor = run.plan.find(lab_->params.tensor);
+    const std::size_t layer = tensor ? run.plan.tensor(*tensor).gemm : 0;
+    const auto& stopped = run.arm().stopped;
+    const RunPtr twin = of_rerun ? lab_->cure->twin : lab_->opened->twin, healthy = lab_->opened->reference;
     const std::array<Gauge, 4> gauges = {
         {{"first non-finite tensor", stopped ? stopped->tensor : "none",
-          stopped ? fmt::format("step {}", stopped->step) : "whole run"},
-         percent("weights that moved", patient.moved_pct),
-         percent("products off by", patient.product_error_pct),
-         {"BF16 twin against healthy",
-          o.reference ? fmt::format("{:.2f}×", o.twin->tail() / o.reference->tail()) : "–", "at the end"}}};
+          stopped ? fmt::format("step {}", stopped->step) : "whole run",
+          "The first tensor that has an Inf or a NaN. The run ends in that step."},
+         share_gauge(
+             "weights that moved", run.moved_pct, layer, look,
+             "How many of the layer’s weights the update of that step changed. Recorded in every 50th "
+             "step: the newest record at or before the cursor."),
+         share_gauge("products off by", run.product_error_pct, layer, look,
+                     "How far the layer’s products are from exact sums of the same cast values. Recorded in "
+                     "every 50th step. A dash: there is no product other than 0 to compare with."),
+         {"twin / BF16 reference", healthy ? fmt::format("{:.2f}×", twin->tail() / healthy->tail()) : "–",
+          "at the end",
+          "The final loss of the twin to that of the BF16 reference, a BF16 run on the same data that is "
+          "known "
+          "to be healthy. 1.00: BF16 is healthy here."}}};
     // Smaller where the step beside one of the values would reach into the next column.
     const float width = area.width() / 4, between = c.px(8);
     Font font{Face::mono, 18};
@@ -230,6 +259,7 @@ void ClinicView::draw_gauges(Context& c, Rect area) {
                width;
     });
     if (!fits) font = kMono13;
+    const ImVec2 cursor = ImGui::GetCursorScreenPos();
     for (std::size_t i = 0; i < gauges.size(); ++i) {
         const Gauge& gauge = gauges.at(i);
         const float x = area.x0 + static_cast<float>(i) * width, y = area.y0 + c.px(39);
@@ -238,23 +268,50 @@ void ClinicView::draw_gauges(Context& c, Rect area) {
         ui::text_mid(c, {x, y}, gauge.value, {Role::text}, font);
         ui::text_mid(c, {x + ui::text_width(c, gauge.value, font) + between, y + c.px(fits ? 2 : 0)},
                      gauge.when, {Role::muted}, kSans13);
+        ImGui::SetCursorScreenPos({x, area.y0});
+        ImGui::Dummy({width - c.px(8), area.height()});
+        ui::probe(c, fmt::format("clinic.gauge.{}", i));
+        ui::tooltip(c, gauge.head, gauge.help);
     }
+    ImGui::SetCursorScreenPos(cursor);
 }
 
+// A run that has ended has no steps after its last one.
 void ClinicView::draw_look(Context& c, Rect area) {
+    const int last = steps_of(*lab_->shown()) - 1;
+    if (last == 0) {
+        ui::text_mid(c, {area.x0, area.y0 + c.px(17)}, "Step 0 is all that this run has.", {Role::muted},
+                     kSans15);
+        return;
+    }
     const ImVec2 cursor = ImGui::GetCursorScreenPos();
     ImGui::SetCursorScreenPos({area.x0, area.y0 + c.px(4)});
     ImGui::BeginChild("clinic.look", {area.width(), area.height() - c.px(4)}, false,
                       ImGuiWindowFlags_NoScrollbar);
-    double look = lab_->params.look;
-    if (ui::slider(c, "look", "Look at step", "", look, 0, kSteps - 1, {.step = 1, .format = "{0:.0f}"}))
+    double look = std::min(lab_->params.look, last);
+    if (ui::slider(c, "look", "Look at step", "", look, 0, last, {.step = 1, .format = "{0:.0f}"}))
         set(fmt::format("look={:.0f}", look));
     ImGui::EndChild();
     ImGui::SetCursorScreenPos(cursor);
 }
 
 // ---- Keys and status
-bool ClinicView::key(Context&, ui::Key key) {
+std::string ClinicView::shown_name() const {
+    return lab_->shown() == lab_->opened->patient ? "patient" : "rerun";
+}
+
+bool ClinicView::locked() const { return lab_->is_cured(lab_->params.place()); }
+
+void ClinicView::reveal(Context& c) {
+    const std::string now = lab_->params.dealt() + lab_->params.letter;
+    if (std::exchange(armed_, now) == now) {
+        lab_.act("reveal");
+        return;
+    }
+    c.notice = {"R once more names the disease", "The case then no longer counts; undo does not change that"};
+}
+
+bool ClinicView::key(Context& c, ui::Key key) {
     const auto move = [&](std::size_t by) {
         set("case=" + letter_of((lab_->params.place() + by) % kLetters.size()));
         return true;
@@ -262,10 +319,11 @@ bool ClinicView::key(Context&, ui::Key key) {
     if (key == ui::Key::right) return move(1);
     if (key == ui::Key::left) return move(kLetters.size() - 1);
     if (key == ui::Key::r) {
-        lab_.act("reveal");
+        if (lab_->unsealed().empty()) reveal(c);
         return true;
     }
     if (key < ui::Key::digit_0 || key > ui::Key::digit_0 + 9) return false;
+    if (diagnoses_drawn_ + 1 < ImGui::GetFrameCount() || locked()) return false;
     const int digit = key - ui::Key::digit_0;
     set(fmt::format("diagnosis_{}={}", small_letter(lab_->params.place()), digit == 0 ? 10 : digit));
     return true;
@@ -275,12 +333,13 @@ std::span<const ViewKey> ClinicView::keys() const {
     static constexpr std::array kKeys = {
         ViewKey{"0 to 9", "the diagnosis of that number", ui::Key::digit_0, ui::Key::digit_0 + 9},
         ViewKey{"Left, Right", "another case", ui::Key::right, ui::Key::left},
-        ViewKey{"R", "gives up, names the disease", ui::Key::r, ui::Key::r}};
+        ViewKey{"R", "twice: gives up, names the disease", ui::Key::r, ui::Key::r}};
     return kKeys;
 }
 
 std::vector<std::pair<std::string, std::string>> ClinicView::status() const {
     return {{"case", lab_->params.letter},
+            {"draw", std::to_string(lab_->params.seed)},
             {"seed", std::to_string(lab_->params.trained_seed())},
             {"task", "teacher 32-64-64-1, batch 256, adamw"}};
 }

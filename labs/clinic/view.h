@@ -39,9 +39,19 @@ class ClinicView final : public table::TableView<Clinic> {
     void draw_diagnoses(ui::Context& context, const Field& field);
     void draw_treatment(ui::Context& context, const Field& field);
     void draw_outcome(ui::Context& context, const Outcome& outcome);
+    void draw_result(ui::Context& context);
+    void draw_reveal(ui::Context& context);
+    void draw_locked(ui::Context& context, const Field& field);
+    void reveal(ui::Context& context);  // at the second call for a case
+    bool locked() const;                // the present case is cured
+    std::string shown_name() const;     // "patient", "rerun": what the instruments show
 
     ui::PlotState loss_, scale_, underflow_, histogram_;
     int sealed_again_ = lab_->sealed_again();  // what was told of it
+    int diagnoses_drawn_ = -1;                 // in which frame: their keys act while they are in sight
+    float result_height_ = 0;                  // of the largest result: what is below stays where it is
+    bool to_result_ = false;                   // a rerun was asked for: its result comes into sight
+    std::string armed_ = {};                   // the case whose reveal was asked for once
     int part_ = 0;                             // what a low stage shows: curves or tensors
     int narrow_ = 0;  // what a narrow one shows of the tensors: the table or the histogram
 };

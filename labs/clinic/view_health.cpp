@@ -63,18 +63,30 @@ void name_cell(Context& c, float x0, float middle, const OperandSpec& tensor, bo
     ui::text_mid(c, {x0 + c.px(18), middle}, tensor.name, {Role::text}, chosen ? kMonoBold13 : kMono13);
 }
 
-std::string number_text(double value) { return std::isnan(value) ? "–" : format_number(value, 3, true); }
+// A cast that is not finite has no SQNR.
+std::string number_text(double value) {
+    return std::isnan(value) || (std::isinf(value) && value < 0) ? "–" : format_number(value, 3, true);
+}
+
+std::string row_help(const std::string& name, std::size_t saturated) {
+    return fmt::format(
+        "A press shows {} in the strips and the histogram. Overflow counts the steps of the whole run in "
+        "which "
+        "an element was above the largest value: {} here. A healthy run has up to {}, all tensors together.",
+        name, saturated, kUsualOverflow);
+}
 
 }  // namespace
 
 void ClinicView::draw_health(Context& c, Rect area) {
-    const Run& patient = *lab_->opened->patient;
-    const int look = std::min(lab_->params.look, steps_of(patient) - 1);
+    const RunPtr shown = lab_->shown();
+    const Run& run = *shown;
+    const int look = std::min(lab_->params.look, steps_of(run) - 1);
     ui::region(c, "health", area);
-    const float top =
-        ui::heading(c, fmt::format("Tensors of the patient in step {}", group_thousands(look)), area);
+    const float top = ui::heading(
+        c, fmt::format("Tensors of the {} in step {}", shown_name(), group_thousands(look)), area);
     const Columns columns = columns_for(area.width() / c.scale);
-    const auto& tracks = patient.arm().tensors;
+    const auto& tracks = run.arm().tensors;
     const float pitch = std::min(c.px(24), (area.y1 - top) / static_cast<float>(tracks.size() + 1));
     const float head = top + pitch / 2;
     const auto x = [&](float column) { return area.x0 + c.px(column); };
@@ -91,6 +103,8 @@ void ClinicView::draw_health(Context& c, Rect area) {
         const bool chosen = name == lab_->params.tensor;
         if (ui::press_row(c, "clinic.tensor." + name, {area.x0 - c.px(8), y0, area.x1 + c.px(4), y1}, chosen))
             set("tensor=" + name);
+        const std::size_t saturated = track.overflow_at.size();
+        ui::tooltip(c, name, row_help(name, saturated));
         name_cell(c, area.x0, middle, track.spec, chosen);
         const auto value = [&](float column, const std::string& words, Color ink = {Role::text}) {
             ui::text_mid(c, {x(column), middle}, words, ink, kMono13, Anchor::right);
@@ -109,13 +123,14 @@ void ClinicView::draw_health(Context& c, Rect area) {
         constexpr double kShown = 0.005;
         value(columns.underflow, std::isnan(underflow) ? "–" : number_text(std::round(underflow * 100) / 100),
               {underflow >= kShown ? Role::text : Role::muted});
-        const std::size_t saturated = track.overflow_at.size();
         value(columns.overflow,
               saturated == 0   ? "none"
               : saturated == 1 ? "1 step"
                                : fmt::format("{} steps", saturated),
-              saturated > 0 ? Color{Role::sat, Tone::ink} : Color{Role::muted});
-        const double sqnr = value_at(patient.sqnr_db.at(t), look);
+              saturated > kUsualOverflow ? Color{Role::sat, Tone::ink}
+              : saturated > 0            ? Color{Role::text}
+                                         : Color{Role::muted});
+        const double sqnr = value_at(run.sqnr_db.at(t), look);
         value(columns.sqnr, std::isinf(sqnr) && sqnr > 0 ? "exact" : number_text(sqnr));
     }
 }

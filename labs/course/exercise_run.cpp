@@ -74,7 +74,9 @@ std::vector<Event> kept_events(Lab& lab, const Exercise& exercise) {
     for (std::size_t i = 0; i < fields.size(); ++i) {
         const std::string &name = fields[i].info.name, value = field_text(fields[i]);
         const auto kept = [&](const std::string& entry) { return keeps(entry, name); };
-        if (value != field_text(defaults[i]) && std::ranges::any_of(exercise.start, kept))
+        const auto sets_it = [&](const std::string& entry) { return entry.starts_with(name + "="); };
+        if (value != field_text(defaults[i]) && std::ranges::any_of(exercise.start, kept) &&
+            std::ranges::none_of(exercise.start, sets_it))
             out.push_back(sets(name, value));
     }
     return out;

@@ -19,7 +19,7 @@ State observe(Lab& lab);
 // Brings the lab to the exercise's start. Throws usage_error where Exercise::start does not fit the lab.
 void begin_exercise(Lab& lab, const Exercise& exercise);
 
-// What the learner has in the fields that Exercise::start keeps, where it is not their default. An attempt begins with it as
+// What the learner has in the fields that Exercise::start keeps and does not set, where it is not their default. An attempt begins with it as
 // its first step.
 std::vector<Event> kept_events(Lab& lab, const Exercise& exercise);
 

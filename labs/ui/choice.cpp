@@ -12,14 +12,14 @@ namespace {
 
 int step_of(Key less, Key more) { return (key_pressed(more) ? 1 : 0) - (key_pressed(less) ? 1 : 0); }
 
-constexpr float kRow = 32, kPad = 12;
+constexpr float kRow = 32, kLowRow = 24, kPad = 12;
 constexpr float kDead = 0.5F;  // opacity of a choice that cannot be chosen
 
 int clamp_index(int index, std::size_t count) { return std::clamp(index, 0, static_cast<int>(count) - 1); }
 
 // The open list. True when it is to be closed; `highlighted` is what Enter takes, `selected` what was taken.
 bool draw_list(Context& context, std::string_view name, std::span<const std::string> labels, int& selected,
-               float width) {
+               float width, float row_height) {
     ImGuiStorage& storage = *ImGui::GetStateStorage();
     const ImGuiID highlight_id = ImGui::GetID("highlighted");
     int highlighted = storage.GetInt(highlight_id, selected);
@@ -31,7 +31,7 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
     }
     for (std::size_t i = 0; i < labels.size(); ++i) {
         const int index = static_cast<int>(i);
-        Rect row = next_area(context, kRow);
+        Rect row = next_area(context, row_height);
         row.x1 = row.x0 + width;
         const std::string row_name = std::string(name) + "." + std::to_string(i);
         ImGui::SetCursorScreenPos({row.x0, row.y0});
@@ -51,17 +51,24 @@ bool draw_list(Context& context, std::string_view name, std::span<const std::str
     return close;
 }
 
-// As wide as the control and its words; under it, above it where there is no room, inside the window always.
-Rect list_area(const Context& context, Rect control, std::span<const std::string> labels) {
+// As wide as the control and its words; under it, above it where there is no room, inside the window always. Where neither
+// side has room, its rows are lower if they then fit under it.
+struct ListArea {
+    Point corner;
+    float width, row;  // row: logical px
+};
+ListArea list_area(const Context& context, Rect control, std::span<const std::string> labels) {
     float width = control.width();
     for (const std::string& label : labels)
         width = std::max(width, text_width(context, label, kBold15) + context.px(2 * kPad));
     const ImVec2 window = ImGui::GetIO().DisplaySize;
-    const float height = context.px(kRow) * static_cast<float>(labels.size()), gap = context.px(4);
-    const bool below = control.y1 + gap + height <= window.y;
-    const float y = below ? control.y1 + gap : control.y0 - gap - height;
+    const float gap = context.px(4), count = static_cast<float>(labels.size());
+    const auto below = [&](float row) { return control.y1 + gap + context.px(row) * count <= window.y; };
+    const float above = control.y0 - gap - context.px(kRow) * count;
+    const float row = !below(kRow) && above < 0 && below(kLowRow) ? kLowRow : kRow;
+    const float y = below(row) ? control.y1 + gap : std::max(above, 0.0F);
     const float x = std::clamp(control.x0, 0.0F, std::max(0.0F, window.x - width));
-    return {std::round(x), std::round(std::max(y, 0.0F)), std::round(x) + std::round(width), 0};
+    return {{std::round(x), std::round(y)}, std::round(width), row};
 }
 
 // The parts of a segmented switch in an area that is `width` wide: parts of one width side by side; else parts as
@@ -163,13 +170,13 @@ Menu closed_menu(Context& context, std::string_view name, Rect area, std::size_t
 }
 void open_list(Context& context, std::string_view name, Rect area, const Menu& menu,
                std::span<const std::string> labels, int& selected) {
-    const Rect list = list_area(context, area, labels);
-    ImGui::SetNextWindowPos({list.x0, list.y0});
+    const ListArea list = list_area(context, area, labels);
+    ImGui::SetNextWindowPos({list.corner.x, list.corner.y});
     ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
     ImGui::PushStyleColor(ImGuiCol_Border, context.color(Role::axis));
     if (ImGui::BeginPopup(menu.popup.c_str(), ImGuiWindowFlags_NoNav)) {
-        if (draw_list(context, name, labels, selected, list.width())) ImGui::CloseCurrentPopup();
+        if (draw_list(context, name, labels, selected, list.width, list.row)) ImGui::CloseCurrentPopup();
         ImGui::EndPopup();
     } else if (context.focus.modal == menu.id) {
         context.focus.modal = 0;

@@ -56,8 +56,10 @@ void ClaimCards::draw(ui::Context& context, Lab& lab, bool locked) {
         ui::text(context, ruling, Role::text, kBold13);
         ui::wrapped(context, claim.verdict_text(), Role::text, kSans13);
         if (ui::button(context, fmt::format("claim.{}", i), "Show it",
-                       {.disabled = locked, .why_disabled = "An exercise is in progress.", .width = 96}))
+                       {.disabled = locked, .why_disabled = "An exercise is in progress.", .width = 96})) {
             do_experiment(lab, claim);
+            context.notice = {"The experiment of the claim is set", "Ctrl Z brings your settings back"};
+        }
     }
 }
 

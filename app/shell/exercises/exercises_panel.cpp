@@ -164,7 +164,7 @@ void ExercisesTab::keep_explanation(Evidence evidence, const std::string& words)
 void ExercisesTab::draw_passed(Lab& lab, const Exercise& exercise, const Evidence& evidence) {
     ui::wrapped(context_, exercise.question, Role::muted, kSans13);
     draw_conditions(exercise, evidence.conditions, false);
-    draw_evidence(evidence);
+    draw_evidence(lab, evidence);
     if (!exercise.predict.empty()) draw_prediction(exercise, evidence.prediction, evidence.measured);
     ui::wrapped(context_, exercise.explanation, Role::text, kSans13);
     // The buttons below stay where they are while this is typed, and take the press that ends it.
@@ -291,7 +291,7 @@ void ExercisesTab::draw_prediction(const Exercise& exercise, const Prediction& p
         return valid ? choice->choices[static_cast<std::size_t>(value)] : std::string("\u2013");
     };
     if (!prediction.values.empty()) pair_row(context_, "You predicted", words(prediction.values.front()));
-    if (!measured.empty()) pair_row(context_, "The lab gives", words(measured.front()));
+    if (!measured.empty()) pair_row(context_, "Measured", words(measured.front()));
 }
 
 void ExercisesTab::draw_hints(Session& open) {
@@ -332,12 +332,16 @@ void ExercisesTab::draw_hints(Session& open) {
     open.hints_seen = run.hints();
 }
 
-void ExercisesTab::draw_evidence(const Evidence& evidence) {
+void ExercisesTab::draw_evidence(Lab& lab, const Evidence& evidence) {
     const Rect row = ui::next_area(context_, 26);
     ui::fill_rect(context_, row, {Role::field}, 4);
     const float y = (row.y0 + row.y1) / 2;
     ui::text_mid(context_, {row.x0 + context_.px(8), y}, "evidence", {Role::muted}, kSans13);
-    const std::string seed = evidence.seed.empty() ? "" : "seed " + evidence.seed + " \u00b7 ";
+    const std::vector<Field> fields = lab.fields();
+    const Field* const field = find_field(fields, "seed");
+    std::string called = field ? field->info.label : "seed";  // as the lab calls it
+    called.front() = static_cast<char>(std::tolower(called.front()));
+    const std::string seed = evidence.seed.empty() ? "" : called + " " + evidence.seed + " \u00b7 ";
     const std::string from = evidence.provenance.substr(0, evidence.provenance.find('-'));
     ui::text_mid(context_, {row.x1 - context_.px(8), y},
                  seed + from + " \u00b7 " + scene_hash(evidence).substr(0, 6), {Role::text}, kMono13,

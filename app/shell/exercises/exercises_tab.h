@@ -103,7 +103,7 @@ class ExercisesTab {
     void draw_prediction(const Exercise& exercise, const Prediction& prediction,
                          const std::vector<double>& measured);
     void draw_hints(Session& session);
-    void draw_evidence(const Evidence& evidence);
+    void draw_evidence(Lab& lab, const Evidence& evidence);
 
     void edit_number(Session& session, const NumberPrediction& spec);
     void edit_choice(Session& session, const ChoicePrediction& spec);

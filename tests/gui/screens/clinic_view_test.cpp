@@ -50,9 +50,11 @@ TEST_CASE("L16: a diagnosis, a treatment and a rerun solve a case, and Next lead
     screen.set("treatment_d=history-16");
     CHECK_FALSE(screen.shows("clinic.result"));
     screen.click("clinic.rerun");
-    CHECK(screen.lab->params.charts[3].rerun == "history-16");
+    CHECK(screen.lab->params.charts[3].rerun == "4:history-16");
     REQUIRE(screen.shows("clinic.next"));
     CHECK(screen.shows("clinic.result"));
+    CHECK_FALSE(screen.view.key(screen.gui.context, ui::Key::digit_0 + 2));  // cured: it stays
+    CHECK(screen.lab->params.charts[3].diagnosis == "4");
     screen.click("clinic.next");
     CHECK(screen.lab->params.letter == "E");
     CHECK(screen.lab->solved_cases() == 1);
@@ -66,8 +68,10 @@ TEST_CASE("L16: the verdict says that a later diagnosis was right, and that a re
     screen.set("deal=0");
     screen.set("case=G");
     screen.click("clinic.diagnosis.9");
-    screen.click("clinic.diagnosis.7");
     screen.set("treatment_g=forward-e4m3");
+    screen.click("clinic.rerun");
+    screen.click("clinic.diagnosis.7");
+    CHECK_FALSE(says(screen, "solved"));
     screen.click("clinic.rerun");
     CHECK(says(screen, "Case G is solved, 1 of 8."));
     CHECK(says(screen, "Your first diagnosis was another one: Margin too large."));
@@ -87,15 +91,18 @@ TEST_CASE("L16: the verdict on a rerun that ends says where, and claims no end t
     screen.set("deal=0");
     screen.set("case=B");
     screen.set("treatment_b=history-1024");
+    screen.click("clinic.rerun");  // without a diagnosis it does nothing
+    CHECK(screen.lab->params.charts[1].rerun.empty());
+    screen.click("clinic.diagnosis.2");
     screen.click("clinic.rerun");
     CHECK(screen.words("clinic.result") == "ended");
-    CHECK(says(screen, "The rerun ends in step 1, before it was step 1."));
+    CHECK(says(screen, "The rerun ends in step 1, where x1 is not finite."));
     CHECK(says(screen, "Underflow at most 1 %: it ended before"));
-    CHECK(says(screen, "Within 8 % of healthy: it ended before"));
-    CHECK_FALSE(says(screen, "healthy; before"));
+    CHECK(says(screen, "Within 8 % of the reference: it ended before"));
+    CHECK_FALSE(says(screen, "reference; before"));
     screen.set("treatment_b=saturate");
     screen.click("clinic.rerun");
-    CHECK(says(screen, "against healthy; before it ended in step 1"));
+    CHECK(says(screen, "against the BF16 reference; before it ended in step 1"));
     CHECK_FALSE(says(screen, "it ended before"));
 }
 
@@ -122,7 +129,7 @@ TEST_CASE("L16: each heading names the step that it is of, and what is of the wh
     screen.set("case=G");
     screen.set("look=1049");
     CHECK(says(screen, "Tensors of the patient in step 1\u2009049"));
-    CHECK(says(screen, "x1, step 1\u2009044 (seed 1)"));
+    CHECK(says(screen, "x1, nearest record: step 1\u2009044 (seed 1)"));
     CHECK(says(screen, "step 1\u2009000"));  // of the gauges
     CHECK(screen.words("head.overflow") == "overflow, run");
     const auto saturated = screen.lab->opened->patient->arm().tensors.front().overflow_at.size();
@@ -178,12 +185,16 @@ TEST_CASE("L16: a low stage shows curves or tensors, a narrow one the table or t
     CHECK(screen.shows("clinic.histogram"));
 }
 
-TEST_CASE("L16: R names the disease") {
+TEST_CASE("L16: R, pressed twice, names the disease and says what is wrong") {
     Screen screen({860, 1000});
     screen.set("deal=0");
     CHECK(screen.lab->unsealed().empty());
     CHECK(screen.view.key(screen.gui.context, ui::Key::r));
+    CHECK_FALSE(screen.lab->params.charts[0].revealed);
+    CHECK(screen.gui.context.notice.title == "R once more names the disease");
+    CHECK(screen.view.key(screen.gui.context, ui::Key::r));
     CHECK(screen.lab->params.charts[0].revealed);
-    CHECK(screen.lab->name_of(0) == "no scale");
+    CHECK(screen.lab->name_of(0) == "window");
+    CHECK(says(screen, "The gradients are cast to E4M3 without a scale."));
     CHECK_FALSE(screen.lab->unsealed().empty());
 }

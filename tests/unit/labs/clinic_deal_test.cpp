@@ -61,7 +61,11 @@ TEST_CASE("L16: what comes with a deal stays in it, as undo, a scene or a claim 
 }
 
 TEST_CASE("L16: the first diagnosis is kept, and a case is solved with a later one too") {
-    Made made = {"case=D", "diagnosis_d=1", "treatment_d=history-16"};
+    Made made = {"case=D", "diagnosis_d=9", "treatment_d=history-16"};
+    made.set({"diagnosis_d=1"});
+    CHECK(made.lab->params.charts[3].first == "none");  // a slip before the first rerun
+    made.act("rerun");
+    CHECK(made.lab->params.charts[3].first == "1");
     made.set({"diagnosis_d=4"});
     CHECK(made.lab->params.charts[3].first == "1");
     made.act("rerun");
@@ -80,6 +84,7 @@ TEST_CASE("L16: the first diagnosis is kept, and a case is solved with a later o
 
 TEST_CASE("L16: an exercise begins with the deal and the cases that are there, and counts their cures") {
     Made made = {"case=B", "diagnosis_b=9", "treatment_b=saturate"};
+    made.act("rerun");
     made.set({"diagnosis_b=2"});
     made.act("rerun");
     made.set({"case=A"});
@@ -88,6 +93,11 @@ TEST_CASE("L16: an exercise begins with the deal and the cases that are there, a
         const auto kept = kept_events(made.lab, exercise);
         ClinicLab other;
         const Trail trail = replay(other, exercise, std::vector{Evidence::EventGroup{kept, {}}});
+        if (exercise.id == "L16.3") {  // it has a deal of its own
+            CHECK(other->params.deal == kFirstDeal);
+            CHECK(other->params.charts == Params{}.charts);
+            continue;
+        }
         CHECK(other->params.deal == 0);
         CHECK(other->params.charts == made.lab->params.charts);
         const Verdict verdict = judge_exercise(exercise, trail, nullptr);
@@ -97,4 +107,45 @@ TEST_CASE("L16: an exercise begins with the deal and the cases that are there, a
             CHECK(verdict.conditions[1].values == std::vector<std::string>{"0"});  // the first was 9
         }
     }
+}
+
+TEST_CASE(
+    "L16: undo and another deal leave first diagnoses and reveals as they are, and Reset all does not") {
+    Made made = {"case=D"};
+    const auto before = made.lab.state();
+    made.set({"diagnosis_d=1", "treatment_d=margin"});
+    made.act("rerun");
+    made.set({"case=A"});
+    made.act("reveal");
+    made.lab.restore(before);  // as undo does
+    made.lab.update();
+    CHECK(made.lab->params.charts[3].first == "1");
+    CHECK(made.lab->params.charts[0].revealed);
+    CHECK(made.lab->params.charts[3].diagnosis == "none");
+    made.set({"deal=3"});
+    CHECK(made.lab->params.charts == Params{}.charts);
+    made.set({"deal=0"});
+    CHECK((made.lab->params.charts[3].first == "1" && made.lab->params.charts[0].revealed));
+    made.lab.reset();
+    made.set({"deal=0"});
+    CHECK(made.lab->params.charts == Params{}.charts);
+}
+
+TEST_CASE("L16: the exercise of the quiet ones begins in a deal that has them, whatever deal was open") {
+    Made made = {"deal=777", "diagnosis_a=9", "treatment_a=margin"};
+    for (const Exercise& exercise : made.lab.exercises()) {
+        if (exercise.id != "L16.3") continue;
+        ClinicLab other;
+        const auto kept = kept_events(made.lab, exercise);
+        replay(other, exercise, std::vector{Evidence::EventGroup{kept, {}}});
+        CHECK(other->params.deal <= kHealthyDeals);
+        CHECK(other->params.charts == Params{}.charts);
+        return;
+    }
+    FAIL("there is no L16.3");
+}
+
+TEST_CASE("L16: a rerun that version 0.1.0 wrote, by its changes alone, still counts") {
+    Made made = {"case=D", "diagnosis_d=4", "treatment_d=history-16", "rerun_d=history-16"};
+    CHECK((made("cured") == 1 && made("solved_at_once") == 1));
 }
