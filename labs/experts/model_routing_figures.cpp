@@ -27,6 +27,7 @@ const PairRow* row_of(const Pairs& pairs, const Pair& pair) {
 }  // namespace
 
 std::string changed_title(const Pairs& pairs) {
+    if (pairs.rows.empty()) return {};
     const Pair& chosen = pairs.chosen;
     if (chosen == Pair{"bf16", "fp32"})
         return "BF16 layers with a router in FP32 are the reference: no token moves";

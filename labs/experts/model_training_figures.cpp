@@ -64,7 +64,7 @@ std::string recipe_label(const std::string& recipe) {
 }
 
 std::string loss_title(const Training& training) {
-    if (training.arms.empty()) return "Does a mixture of experts train in fewer bits?";
+    if (training.arms.empty()) return {};
     for (const ArmRun& arm : training.arms)
         if (!arm.stopped.empty()) return fmt::format("{} stopped: {}", recipe_label(arm.recipe), arm.stopped);
     const ArmRun* run = training.shown();
@@ -98,7 +98,7 @@ Figure loss_figure(const Training& training) {
                   .title = loss_title(training),
                   .x = step_axis(training),
                   .y = {.label = "loss", .scale = Scale::log10}};
-    figure.words = {figure.title + "."};
+    if (!figure.title.empty()) figure.words = {figure.title + "."};
     add_starved(figure, training);
     for (std::size_t i = training.arms.size(); i-- > 0;) {
         const ArmRun& arm = training.arms[i];
@@ -121,7 +121,7 @@ Figure loss_figure(const Training& training) {
 
 Figure expert_rows_figure(const Training& training) {
     Figure figure{.id = "expert_rows",
-                  .title = "Tokens of expert 1",
+                  .title = training.shown() ? "Tokens of expert 1" : "",
                   .x = step_axis(training),
                   .y = {.label = "tokens"}};
     add_starved(figure, training);
@@ -142,7 +142,7 @@ Figure dy_figure(const Training& training) {
                   .x = step_axis(training),
                   .y = {.label = "SQNR of dy, dB"}};
     add_starved(figure, training);
-    figure.words = {figure.title + "."};
+    if (!figure.title.empty()) figure.words = {figure.title + "."};
     double low = 20, high = 30;
     for (std::size_t i = training.arms.size(); i-- > 0;) {
         const ArmRun& arm = training.arms[i];

@@ -53,7 +53,7 @@ TEST_CASE("the next turn comes at the time that the last one named, and not befo
     CHECK(came.load() >= due.load());
 }
 
-TEST_CASE("a worker that is stopped ends its turn and has no other; the first turn comes in any case") {
+TEST_CASE("a worker that is stopped ends its turn and has no other, and the first turn comes in any case") {
     std::atomic<int> turns = 0;
     std::atomic<bool> told = false;
     {
