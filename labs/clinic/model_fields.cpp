@@ -79,7 +79,7 @@ std::vector<Row> Clinic::rows(Params& p) {
         letters.push_back({std::string(1, letter), fmt::format("Case {}", letter)});
     for (const char* tensor : {"x1", "w1", "dy1", "x2", "w2", "dy2", "x3", "w3", "dy3"})
         tensors.push_back({tensor, tensor});
-    const std::string none_yet = "there is no rerun of these choices yet.";
+    const std::string none_yet = "no rerun yet";
     std::vector<Row> out = {
         {.field = choice(
              {.name = "case", .label = "Case", .help = "Which of the eight runs is shown.", .hidden = true},

@@ -44,7 +44,7 @@ void draw_path(Context& c, const Hop& hop, Rect area) {
     ui::text_mid(c, {area.x0, y}, "token", {Role::text}, kSans13);
     float x = area.x0 + ends;
     for (const auto& [words, cast] : boxes) {
-        arrow(x - c.px(8), x + gap);
+        arrow(x, x + gap);
         x += gap;
         draw_box(c, {x, area.y0 + c.px(6), x + wide, area.y1 - c.px(6)}, words, label_of(cast),
                  ink_of_cast(cast));
