@@ -102,7 +102,6 @@ void MixtureView::draw_routing_rows(Context& c) {
         ui::headline(c, "experts.result",
                      {fmt::format("{:.2f} %", changed), "of the tokens change experts", changed});
     const Rect top = ui::next_area(c, keeps ? 28 * 4 : 28 * 3);
-    ui::region(c, "divergence", top);
     float y = top.y0;
     const auto row = [&](const std::string& words, std::string value, bool strong = false) {
         y = ui::row(c, {words, std::move(value), {Role::text}, strong}, {top.x0, y, top.x1, y}, c.px(28));
