@@ -333,7 +333,7 @@ std::span<const ViewKey> ClinicView::keys() const {
     static constexpr std::array kKeys = {
         ViewKey{"0 to 9", "the diagnosis of that number", ui::Key::digit_0, ui::Key::digit_0 + 9},
         ViewKey{"Left, Right", "another case", ui::Key::right, ui::Key::left},
-        ViewKey{"R", "twice: gives up, names the disease", ui::Key::r, ui::Key::r}};
+        ViewKey{"R", "twice: names the disease", ui::Key::r, ui::Key::r}};
     return kKeys;
 }
 

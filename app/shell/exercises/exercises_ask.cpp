@@ -78,16 +78,7 @@ void ExercisesTab::draw_ask(Lab& lab, const Exercise& exercise) {
     ImGui::SameLine(0, context_.px(20));
     if (link(context_, "predict.skip", "Skip"))
         return begin(lab, {.skipped = true, .values = {}, .at = local_time()});
-    const std::string kept = "Predictions are kept and never graded. The controls can be used after that.";
-    // As high as with the reason, so that a choice moves nothing.
-    const std::string with_reason = std::string(why) + " " + kept;
-    const float top = ImGui::GetCursorScreenPos().y;
-    const std::size_t lines =
-        ui::wrap_lines(context_, with_reason, kSans13, ui::next_area(context_, 1).width()).size();
-    ui::wrapped(context_, ready ? kept : with_reason);
-    const Rect text{ImGui::GetCursorScreenPos().x, top, ui::next_area(context_, 1).x1,
-                    top + static_cast<float>(lines) * context_.px(ui::line_height(kSans13.size))};
-    ui::advance(text);
+    ui::wrapped(context_, "Predictions are kept and never graded. The controls can be used after that.");
     ui::divider(context_);
 }
 

@@ -61,6 +61,19 @@ TEST_CASE("what the lab makes of a restored state is no step of its own") {
     CHECK(history.redo()->at("a") == 2);
 }
 
+namespace {
+
+// Without what L16 has learned of a case: its first diagnosis, that it was revealed, and of which deal that is stay known.
+Json without_known(Json state) {
+    for (auto at = state.begin(); at != state.end();)
+        at = at.key().starts_with("first_") || at.key().starts_with("revealed_") || at.key() == "said_in"
+                 ? state.erase(at)
+                 : std::next(at);
+    return state;
+}
+
+}  // namespace
+
 TEST_CASE("in every lab: what was set comes back by undo, field by field") {
     for (const LabEntry& entry : lab_registry()) {
         const auto lab = entry.make();
@@ -81,9 +94,9 @@ TEST_CASE("in every lab: what was set comes back by undo, field by field") {
         while (const Json* state = history.undo()) {
             lab->restore(*state);
             lab->update();
-            CHECK(lab->state() == *state);
+            CHECK(without_known(lab->state()) == without_known(*state));
         }
-        CHECK(lab->state() == start);
+        CHECK(without_known(lab->state()) == without_known(start));
     }
 }
 
