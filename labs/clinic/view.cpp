@@ -266,8 +266,9 @@ void ClinicView::draw_gauges(Context& c, Rect area) {
         ui::text_mid(c, {x, area.y0 + c.px(17)}, ui::cut_end(c, gauge.head, kSans13, width - c.px(8)),
                      {Role::muted}, kSans13);
         ui::text_mid(c, {x, y}, gauge.value, {Role::text}, font);
-        ui::text_mid(c, {x + ui::text_width(c, gauge.value, font) + between, y + c.px(fits ? 2 : 0)},
-                     gauge.when, {Role::muted}, kSans13);
+        const float when = x + ui::text_width(c, gauge.value, font) + between;
+        if (when + ui::text_width(c, gauge.when, kSans13) <= x + width - c.px(8))  // else the table says it
+            ui::text_mid(c, {when, y + c.px(fits ? 2 : 0)}, gauge.when, {Role::muted}, kSans13);
         ImGui::SetCursorScreenPos({x, area.y0});
         ImGui::Dummy({width - c.px(8), area.height()});
         ui::probe(c, fmt::format("clinic.gauge.{}", i));

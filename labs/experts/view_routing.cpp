@@ -51,8 +51,7 @@ void MixtureView::draw_pairs(Context& c, Rect area) {
                     : fmt::format("bar: mean of seeds 1 to 5, line: smallest to largest, ring: seed {}",
                                   lab_->params.seed),
                 {Role::muted}, kSans13);
-    const float narrow = area.width() < c.px(700) ? 0.8F : 1;
-    const float routers = area.x0 + c.px(114 * narrow), bars = routers + c.px(128);
+    const float routers = area.x0 + c.px(114), bars = routers + c.px(area.width() < c.px(700) ? 114 : 128);
     const ui::PlotResult plot =
         ui::plot(c, "experts.changed", without_title(changed_figure(pairs, *lab_->routed, false)), upper_,
                  {bars, heading + c.px(24), area.x1, area.y1},
