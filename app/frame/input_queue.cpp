@@ -8,8 +8,7 @@ void InputQueue::add(const InputEvent& event) {
     using enum InputEvent::Kind;
     if (event.kind == button) {
         const std::array place{event.x, event.y};
-        if (!event.down && place != pressed_)
-            events_.push_back({.kind = motion, .x = event.x, .y = event.y});
+        if (!event.down && place != pressed_) events_.push_back({.kind = motion, .x = event.x, .y = event.y});
         pressed_ = place;
     }
     events_.push_back(event);
