@@ -158,17 +158,65 @@ void draw_code(Context& context, const Block& code, Links& links) {
     advance(area);
 }
 
-void draw_row(Context& context, const Block& row, Links& links) {
+// The widths of a column's text: of its longest word, which is never broken, and of its longest cell in one line.
+struct TextWidths {
+    float word = 0, line = 0;
+};
+
+TextWidths text_widths(const Context& context, const Inline& runs) {
+    TextWidths out;
+    float word = 0;  // since the last space, which may lie in another run
+    for (const Run& run : runs) {
+        std::string_view rest = run.text;
+        while (!rest.empty()) {
+            const bool space = rest.front() == ' ' || rest.front() == '\n';
+            const auto next = space ? rest.substr(0, 1) : first_word(run, rest);
+            const float width =
+                text_width(context, space ? " " : next, space ? Font{Face::sans, 15} : font_of(run, false));
+            word = space ? 0 : word + width;
+            out.word = std::max(out.word, word);
+            out.line += width;
+            rest.remove_prefix(next.size());
+        }
+    }
+    return out;
+}
+
+constexpr float kColumnGap = 8;
+
+// The columns' widths of the table whose header is blocks[first]. Each has room for its longest word; what is left is
+// shared as their cells need it, and evenly once all cells are in one line.
+std::vector<float> column_widths(const Context& context, const std::vector<Block>& blocks, std::size_t first,
+                                 float width) {
+    std::vector<TextWidths> columns(blocks[first].cells.size());
+    for (std::size_t i = first; i < blocks.size() && blocks[i].kind == BlockKind::row; ++i) {
+        if (blocks[i].header && i != first) break;
+        for (std::size_t c = 0; c < std::min(columns.size(), blocks[i].cells.size()); ++c) {
+            const auto [word, line] = text_widths(context, blocks[i].cells[c]);
+            columns[c].word = std::max(columns[c].word, word + context.px(kColumnGap));
+            columns[c].line = std::max(columns[c].line, line + context.px(kColumnGap));
+        }
+    }
+    float words = 0, lines = 0;
+    for (const auto& column : columns) words += column.word, lines += column.line;
+    const float share = lines > words ? std::clamp((width - words) / (lines - words), 0.0F, 1.0F) : 0;
+    const float left =
+        std::max(0.0F, width - words - share * (lines - words)) / static_cast<float>(columns.size());
+    std::vector<float> out;
+    for (const auto& [word, line] : columns) out.push_back(word + share * (line - word) + left);
+    return out;
+}
+
+void draw_row(Context& context, const Block& row, const std::vector<float>& columns, Links& links) {
     Rect area = next_area(context, 32);
-    const float column = area.width() / static_cast<float>(std::max<std::size_t>(1, row.cells.size()));
     hline(context, area.x0, area.x1, area.y0, {Role::line});
     float x = area.x0;
     float height = 0;
-    for (const Inline& cell : row.cells) {
+    for (std::size_t c = 0; c < std::min(columns.size(), row.cells.size()); ++c) {
         const Point at{x, area.y0 + context.px(6)};
-        height = std::max(height, flow(context, cell, at, column - context.px(8), context.px(20),
-                                       row.header ? Role::muted : Role::text, false, links));
-        x += column;
+        height = std::max(height, flow(context, row.cells[c], at, columns[c] - context.px(kColumnGap),
+                                       context.px(20), row.header ? Role::muted : Role::text, false, links));
+        x += columns[c];
     }
     area.y1 = area.y0 + height + context.px(12);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
@@ -188,9 +236,6 @@ void draw(Context& context, const Block& block, const DrawPicture& picture, Link
         case BlockKind::code:
             draw_code(context, block, links);
             return;
-        case BlockKind::row:
-            draw_row(context, block, links);
-            return;
         case BlockKind::heading:
             area.y0 += context.px(8);
             break;
@@ -199,6 +244,7 @@ void draw(Context& context, const Block& block, const DrawPicture& picture, Link
             break;
         case BlockKind::paragraph:
         case BlockKind::picture:  // its words
+        case BlockKind::row:      // drawn with its table
             break;
     }
     if (block.kind == BlockKind::item && block.bullet.empty()) {
@@ -219,7 +265,17 @@ void draw(Context& context, const Block& block, const DrawPicture& picture, Link
 
 std::string markdown(Context& context, std::string_view text, const DrawPicture& picture) {
     Links links;
-    for (const Block& block : parse_markdown(text)) draw(context, block, picture, links);
+    std::vector<float> columns;  // of the table that is being drawn
+    const std::vector<Block> blocks = parse_markdown(text);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (blocks[i].kind != BlockKind::row) {
+            draw(context, blocks[i], picture, links);
+            continue;
+        }
+        if (blocks[i].header || columns.empty())
+            columns = column_widths(context, blocks, i, next_area(context, 1).width());
+        draw_row(context, blocks[i], columns, links);
+    }
     return links.pressed;
 }
 
