@@ -19,8 +19,7 @@ Labs::Labs(Common& common, ExercisesTab& exercises, std::function<void()> leavin
     for (const LabEntry& entry : lab_registry()) {
         Entry made;
         made.lab = entry.make();
-        made.lab->set_wake(common_.wake);
-        update(made);
+        made.lab->set_wake(common_.host.wake);
         made.thumbnail = made.lab->thumbnail();
         entries_.push_back(std::move(made));
     }
