@@ -305,6 +305,21 @@ Scene scene_of(Lab& lab, const std::string& title, const std::string& notes) {
     return parse_scene(document.dump(2) + "\n", title);
 }
 
+Link link_of(Lab& lab) {
+    const nlohmann::json now = lab.state(), before = fields_to_json(lab.defaults());
+    Link link{.lab = lab.info().number > 0 ? lab.info().mark() : std::string(lab.info().id)};
+    for (const Field& field : lab.fields()) {
+        const std::string name(field.info.name);
+        if (!now.contains(name) || (before.contains(name) && before[name] == now[name])) continue;
+        const std::string text = field_text(field);
+        if (field.choices.empty() && text.starts_with('/'))
+            throw input_error("link",
+                              fmt::format("{} is a file of this machine, which a link cannot carry", name));
+        link.fields.push_back(name + "=" + text);
+    }
+    return link;
+}
+
 namespace {
 std::optional<std::string> known_text(Lab& lab, std::string_view name) {
     const auto metrics = lab.metrics();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/lesson/scene.h"
+#include "labs/course/link.h"
 #include "labs/lab.h"
 
 namespace fp8lab {
@@ -28,6 +29,9 @@ std::string headline_problem(const Scene& scene, const Lab& lab);
 
 // A scene of the lab's present state. It has only fields that differ from the defaults.
 Scene scene_of(Lab& lab, const std::string& title, const std::string& notes = {});
+
+// What opens the lab's present state (labs/course/link.h). Throws input_error for a lab that shows a file of this machine.
+Link link_of(Lab& lab);
 
 // Scene::sentence with its {name}s filled in: "11 of 16 steps saturate".
 std::string sentence_text(const Scene& scene, Lab& lab);
