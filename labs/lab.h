@@ -87,6 +87,7 @@ class Lab {
     // where the text is empty; throws input_error.
     virtual bool live() const { return false; }
     virtual std::string record() const { return {}; }
+    virtual int trained_steps() const { return 0; }  // of the run at hand
     virtual void replay(std::string_view record) { (void)record; }
     // Labs that train: whether they know the action "poison", for which a lecture has a key.
     virtual bool can_poison() const { return false; }

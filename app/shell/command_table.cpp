@@ -41,6 +41,8 @@ struct Do {
     static void export_figures(Parts& p) { p.over.export_files(ExportPanel::What::figures, p.labs.lab()); }
     static void save(Parts& p) { p.over.open(Sheet::scene); }
     static void copy(Parts& p) { p.scenes.copy(); }
+    static void open_files(Parts& p) { p.common.host.ask_for_files(); }
+    static void copy_link(Parts& p) { p.scenes.copy_link(); }
     static void open(Parts& p) { p.over.find_among(p.scenes.finds()); }
     static void paste(Parts& p) { p.scenes.paste(); }
     static void present(Parts& p) { p.scenes.present(); }
@@ -56,6 +58,8 @@ struct When {
     static bool on_lab(Parts& p) { return p.labs.current() != nullptr; }
     static bool no_prediction(Parts& p) { return !on_lab(p) || !p.labs.predicting(*p.labs.current()); }
     static bool on_lab_used(Parts& p) { return on_lab(p) && no_prediction(p); }
+    static bool has_link(Parts& p) { return on_lab(p) && p.common.host.link != nullptr; }
+    static bool asks_for_files(Parts& p) { return p.common.host.ask_for_files != nullptr; }
     static bool hinted(Parts& p) { return on_lab(p) && p.exercises.has_hint(*p.labs.lab()); }
 };
 
@@ -115,16 +119,21 @@ constexpr Row kRows[] = {
      ctrl(Key::s), kNoKey, 0},
     {"copy", Group::lecture, "Copy this scene as text",
      "The state of the lab as one line, to send to somebody.", "", Do::copy, When::on_lab, kNoKey, kNoKey, 0},
+    {"link", Group::lecture, "Copy a link to this lab", "An address that opens the lab as it stands.", "",
+     Do::copy_link, When::has_link, kNoKey, kNoKey, 0},
     {"open", Group::lecture, "Open a scene",
      "The shipped scenes and your own. Files can also be dropped on the window.", "", Do::open, When::always,
      ctrl(Key::o), kNoKey, 0},
+    {"files", Group::lecture, "Open files of this machine",
+     "Tensors, scenes, decks, logs of a run. They stay in this page, and can also be dropped on it.", "",
+     Do::open_files, When::asks_for_files, kNoKey, kNoKey, 0},
     {"paste", Group::lecture, "Open the copied scene", "Opens a scene that somebody sent as text.", "",
      Do::paste, When::always, ctrl(Key::v), kNoKey, 0},
     {"present", Group::lecture, "Present",
      "This lab, or on home the lecture that Esc left: one sentence, one figure. Esc ends it.", "",
      Do::present, When::always, plain(Key::f5), ctrl(Key::p), 0},
     {"theme", Group::window, "Other theme", "Light becomes dark, and any other theme light.", "shell.theme",
-     Do::theme, When::always, ctrl(Key::t), kNoKey, kOver},
+     Do::theme, When::always, ctrl(Key::t), plain(Key::f8), kOver},
     {"larger", Group::window, "Larger text and controls", "", "", Do::larger, When::always, ctrl(Key::equal),
      ctrl(Key::keypad_add), kOver | kRepeats},
     {"smaller", Group::window, "Smaller text and controls", "", "", Do::smaller, When::always,

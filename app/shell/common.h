@@ -2,8 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <functional>
 
+#include "app/frame/host.h"
 #include "app/shell/machine.h"
 #include "app/shell/profile/profile.h"
 #include "app/shell/sheets/toasts.h"
@@ -15,7 +15,7 @@ struct Common {
     Settings settings;  // what is to be saved
     Machine machine;
     ProfileFolders folders;
-    std::function<void()> wake;  // live labs call it from their workers when there is something new to draw
+    Host host;
     Toasts toasts{context};
 
     void set_theme(Theme theme) { settings.theme = context.theme = theme; }

@@ -13,6 +13,7 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr double kRetry_s = 10;
+constexpr int kSteps = 100;  // of a training are noted: one line of the journal for so many
 
 }  // namespace
 
@@ -25,6 +26,8 @@ Keeping::Keeping(Common& common, Labs& labs, ExercisesTab& exercises)
       }) {
     for (const Labs::Entry& entry : labs_.entries())
         recovery_.journal().assume("lab." + std::string(entry.info().id), entry.lab->state());
+    for (const Labs::Entry& entry : labs_.entries())
+        if (entry.lab->live()) recovery_.journal().assume("trained." + std::string(entry.info().id), 0);
     recovery_.journal().assume("desk", {{"lab", ""}, {"tab", "explore"}});
 }
 
@@ -35,6 +38,8 @@ void Keeping::journal(Journal& journal) {
         if (!entry.view) continue;  // never shown
         exercises_.note(journal, *entry.lab, at);
         journal.note("lab." + id, entry.lab->state(), at);
+        if (entry.lab->live())
+            journal.note("trained." + id, entry.lab->trained_steps() / kSteps * kSteps, at);
     }
     Labs::Entry* entry = labs_.current();
     const Tab tab = entry == nullptr ? Tab::explore : labs_.shown_tab(*entry);
@@ -53,6 +58,12 @@ bool Keeping::ask() {
     return true;
 }
 
+void Keeping::restore_left() {
+    if (!recovery_.asking()) return;
+    recovery_.accept();
+    if (const auto left = recovery_.restoring()) restore(*left);
+}
+
 void Keeping::restore(const Journal::Left& left) {
     std::string lost;
     for (Labs::Entry& entry : labs_.entries()) {
@@ -65,6 +76,12 @@ void Keeping::restore(const Journal::Left& left) {
             lost += fmt::format("{}{}: {}", lost.empty() ? "" : "; ", entry.info().name(), error.what());
         }
         Labs::update(entry);
+        const auto steps = left.values.find("trained." + id);
+        if (steps == left.values.end() || !steps->second.is_number_integer() || steps->second < kSteps)
+            continue;
+        common_.toasts.warn("A training was lost",
+                            fmt::format("that of {} ended at step {} or up to {} later", entry.info().name(),
+                                        steps->second.get<long>(), kSteps - 1));
     }
     const auto value = [&](const char* key) {
         const auto found = left.values.find(key);

@@ -20,6 +20,9 @@ class Keeping {
     // The window was closed. Returns what is lost by that, as a sentence; empty: nothing.
     std::string close();
 
+    // Restores without a question what an earlier page left: a reload is no crash. Nothing where nothing was left.
+    void restore_left();
+
     bool asking() const { return recovery_.asking(); }
     // The question after a crash, over everything else. True: it was answered in this frame.
     bool ask();

@@ -21,7 +21,7 @@ Over::Over(Common& common, Labs& labs, ExercisesTab& exercises, const std::vecto
       labs_(labs),
       exercises_(exercises),
       commands_(commands),
-      export_(common.context, common.folders, [this](std::string title, std::string line) {
+      export_(common.context, common.folders, common.host, [this](std::string title, std::string line) {
           common_.toasts.say(std::move(title), std::move(line));
       }) {}
 
@@ -66,7 +66,7 @@ void Over::open(Sheet sheet) {
         palette_.open();
     }
     if (sheet == Sheet::words) words_sheet_.read(*labs_.lab());
-    if (sheet == Sheet::scene) scene_sheet_.open(*labs_.lab(), common_.folders.data / "scenes");
+    if (sheet == Sheet::scene) scene_sheet_.open(*labs_.lab(), common_.folders.data / "scenes", common_.host);
     if (sheet == Sheet::glossary) glossary_sheet_.open(glossary(), lab_names());
     if (sheet == Sheet::manual) show_page({});
 }

@@ -4,9 +4,8 @@
 
 namespace fp8lab {
 
-Parts::Parts(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
-             std::function<void()> wake)
-    : common{context, std::move(settings), std::move(machine), std::move(folders), std::move(wake)},
+Parts::Parts(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders, Host host)
+    : common{context, std::move(settings), std::move(machine), std::move(folders), std::move(host)},
       labs(common, exercises, [this] { over.open(Sheet::none); }),
       exercises(context, common.folders,
                 {.say = [this](std::string title,

@@ -14,8 +14,7 @@ struct Parts;
 std::vector<ShellCommand> make_commands(Parts& parts);
 
 struct Parts {
-    Parts(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
-          std::function<void()> wake);
+    Parts(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders, Host host);
 
     Common common;
     std::vector<ShellCommand> commands;

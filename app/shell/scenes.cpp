@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "labs/course/link.h"
 #include "labs/course/scene_run.h"
 
 namespace fp8lab {
@@ -22,7 +23,8 @@ bool is_log(const std::filesystem::path& path) {
 
 void Scenes::present(Deck deck) {
     presentation_.start(
-        std::make_unique<Lecture>(std::move(deck), common_.folders.data / "tensors", common_.wake), true);
+        std::make_unique<Lecture>(std::move(deck), common_.folders.data / "tensors", common_.host.wake),
+        true);
 }
 
 void Scenes::present() {
@@ -103,13 +105,15 @@ void Scenes::lead_to(const ui::Context::WantedLab& wanted) {
     Labs::Entry* const entry = labs_.find(wanted.lab);
     if (entry == nullptr) return;
     past_.set_aside(*entry, past_.what_is(*entry));
+    std::string refused;
     try {
         for (const std::string& field : wanted.fields) set_field(entry->lab->fields(), field);
     } catch (const std::exception& error) {
-        common_.toasts.say("Not set", error.what());
+        refused = error.what();
     }
     entry->scene.reset();  // which may lock these fields
     labs_.open(wanted.lab);
+    if (!refused.empty()) common_.toasts.warn("Not set", refused);  // open() takes toasts away
     Labs::update(*entry);
 }
 
@@ -128,6 +132,30 @@ void Scenes::copy() {
     Lab& lab = *labs_.lab();
     ImGui::SetClipboardText(scene_line(scene_of(lab, std::string(lab.info().short_title), "")).c_str());
     common_.toasts.say("Scene copied", "Ctrl V opens it in another window");
+}
+
+void Scenes::copy_link() {
+    try {
+        ImGui::SetClipboardText(common_.host.link(link_text(link_of(*labs_.lab()))).c_str());
+        common_.toasts.say("Link copied", "It opens this lab as it stands");
+    } catch (const std::exception& error) {
+        common_.toasts.say("No link", error.what());
+    }
+}
+
+void Scenes::open_link(std::string_view fragment) {
+    try {
+        const Link link = parse_link(fragment);
+        if (is_scene_line(link.scene)) return open(scene_from_line(link.scene));
+        if (!link.scene.empty()) return open(read_scene(find_scene(link.scene)));
+        if (!link.deck.empty()) return present(read_deck(find_scene(link.deck)));
+        if (link.lab.empty()) return labs_.open("");
+        const std::string id(find_lab(link.lab).id);
+        if (link.fields.empty()) return labs_.open(id);
+        lead_to({.lab = id, .fields = link.fields});
+    } catch (const std::exception& error) {
+        common_.toasts.warn("The link was not opened", error.what());
+    }
 }
 
 std::vector<Find> Scenes::finds() {

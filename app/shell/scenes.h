@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,8 +36,11 @@ class Scenes {
     void open_file(const std::filesystem::path& path);
     // That lab, with these fields; a toast says what is wrong.
     void lead_to(const ui::Context::WantedLab& wanted);
-    void paste();               // a scene as text, from the clipboard
-    void copy();                // the lab on the stage, as such a text
+    void paste();      // a scene as text, from the clipboard
+    void copy();       // the lab on the stage, as such a text
+    void copy_link();  // the same as an address; only where the host has one
+    // What stands behind the "#" of the page's address; a toast says what is wrong with it.
+    void open_link(std::string_view fragment);
     std::vector<Find> finds();  // shipped and own ones, for the palette
 
     // Fields that a scene locks. hold() sets back what a view has moved since.

@@ -37,10 +37,9 @@ bool repeats(ui::Key key) {
 
 }  // namespace
 
-Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
-             std::function<void()> wake)
+Shell::Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders, Host host)
     : context_(context),
-      parts_(context, std::move(settings), std::move(machine), std::move(folders), std::move(wake)),
+      parts_(context, std::move(settings), std::move(machine), std::move(folders), std::move(host)),
       loaded_scale_(context.scale),
       probing_(context.probes.enabled) {}
 

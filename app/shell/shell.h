@@ -8,9 +8,7 @@ namespace fp8lab {
 
 class Shell {
   public:
-    // `wake` is handed to live labs: called from their workers when there is something new to draw.
-    Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders,
-          std::function<void()> wake = {});
+    Shell(ui::Context& context, Settings settings, Machine machine, ProfileFolders folders, Host host = {});
 
     // One frame, between ImGui::NewFrame() and ImGui::Render(). `frame_ms`: our own work for the last one; <
     // 0: not shown.
@@ -30,6 +28,7 @@ class Shell {
     }
     double rest(double now_s) { return parts_.keeping.rest(now_s); }
     std::string close() { return parts_.keeping.close(); }
+    void restore_left() { parts_.keeping.restore_left(); }
     void open(Sheet sheet) { parts_.over.open(sheet); }
     void add_to_manual(std::function<ManualPart()> part) { parts_.over.add_to_manual(std::move(part)); }
     void start_tour() { parts_.over.start_tour(); }
@@ -39,6 +38,7 @@ class Shell {
     void present(Deck deck) { parts_.scenes.present(std::move(deck)); }
     void present() { parts_.scenes.present(); }
     void open(const Scene& scene) { parts_.scenes.open(scene); }
+    void open_link(std::string_view fragment) { parts_.scenes.open_link(fragment); }
     void open_files(std::span<const std::string> paths) { parts_.scenes.open_files(paths); }
     void open_file(const std::filesystem::path& path) { parts_.scenes.open_file(path); }
 

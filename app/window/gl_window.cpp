@@ -36,7 +36,7 @@ void start_glfw() {
 
 GlWindow& window_of(GLFWwindow* window) { return *static_cast<GlWindow*>(glfwGetWindowUserPointer(window)); }
 
-void mark(GLFWwindow* window) { window_of(window).note_input(); }
+void mark(GLFWwindow* window) { window_of(window).input().note(); }
 
 // Installed before ImGui's own callbacks, which call these in turn.
 void listen(GLFWwindow* window, GlWindow* self) {
@@ -45,8 +45,9 @@ void listen(GLFWwindow* window, GlWindow* self) {
         window_of(w).note_drops({paths, static_cast<std::size_t>(count)});
     });
     glfwSetScrollCallback(window, [](GLFWwindow* w, double, double) { mark(w); });
-    glfwSetCursorPosCallback(window,
-                             [](GLFWwindow* w, double x, double y) { window_of(w).note_pointer(x, y); });
+    glfwSetCursorPosCallback(window, [](GLFWwindow* w, double x, double y) {
+        window_of(w).input().pointer(static_cast<float>(x), static_cast<float>(y));
+    });
     glfwSetCursorEnterCallback(window, [](GLFWwindow* w, int) { mark(w); });
     glfwSetWindowFocusCallback(window, [](GLFWwindow* w, int) { mark(w); });
     glfwSetWindowRefreshCallback(window, [](GLFWwindow* w) { mark(w); });
@@ -107,7 +108,7 @@ void queue_input(GLFWwindow* window) {
         window_of(w).note_key({.kind = InputEvent::Kind::character, .character = character});
     });
     glfwSetMouseButtonCallback(window, [](GLFWwindow* w, int button, int action, int) {
-        window_of(w).note_button(button, action != GLFW_RELEASE);
+        window_of(w).input().button(button, action != GLFW_RELEASE);
     });
 }
 
@@ -229,28 +230,12 @@ void GlWindow::upload_fonts() {
 }
 
 void GlWindow::note_key(const InputEvent& event) {
-    note_input();
     InputEvent heard = event;
     if (event.kind == InputEvent::Kind::key) heard.key = by_layout(event.key, event.scancode);
-    heard_.queue.add(heard);
+    input_.key(heard);
 }
 
-void GlWindow::note_repeat() { (first_ == nullptr ? *this : *first_).note_input(); }
-
-void GlWindow::note_pointer(double x, double y) {
-    note_input();
-    heard_.pointer = {static_cast<float>(x), static_cast<float>(y)};
-}
-
-void GlWindow::note_button(int button, bool down) {
-    note_input();
-    // Not glfwGetCursorPos(), which asks where the pointer is by now.
-    heard_.queue.add({.kind = InputEvent::Kind::button,
-                      .down = down,
-                      .button = button,
-                      .x = heard_.pointer.at(0),
-                      .y = heard_.pointer.at(1)});
-}
+void GlWindow::note_repeat() { (first_ == nullptr ? *this : *first_).input_.note(); }
 
 void GlWindow::give_to_first(const InputEvent& event) {
     if (event.kind == InputEvent::Kind::key) {
@@ -263,43 +248,14 @@ void GlWindow::give_to_first(const InputEvent& event) {
 }
 
 void GlWindow::begin_frame(const std::function<void()>& inject_input, bool keys_wait) {
-    for (const InputEvent& event : heard_.queue.take_frame(keys_wait)) {
-        switch (event.kind) {
-            case InputEvent::Kind::key:
-                ui::feed_system_key(event.key, event.down, event.mods);
-                break;
-            case InputEvent::Kind::character:
-                ui::feed_character(event.character);
-                break;
-            case InputEvent::Kind::button:
-                if (event.button < static_cast<int>(held_.size()))
-                    held_.at(static_cast<std::size_t>(event.button)) = event.down;
-                [[fallthrough]];
-            case InputEvent::Kind::motion:
-                pointer_then_ = std::array{event.x, event.y};
-        }
-    }
+    input_.feed_keys(keys_wait);
     ImGui_ImplOpenGL3_NewFrame();
     ImGui_ImplGlfw_NewFrame();
     if (inject_input)
         inject_input();
     else if (first_ == nullptr)
-        feed_mouse();
+        input_.feed_mouse();
     ImGui::NewFrame();
-}
-
-// What the backend has read of the mouse is its state by now. The events' order counts.
-void GlWindow::feed_mouse() {
-    if (pointer_then_) {
-        ui::feed_mouse(pointer_then_->at(0), pointer_then_->at(1));
-        pointer_was_then_ = true;
-    } else if (std::exchange(pointer_was_then_, false)) {
-        ui::feed_mouse(heard_.pointer.at(0), heard_.pointer.at(1));
-    }
-    pointer_then_.reset();
-    for (std::size_t i = 0; i < held_.size(); ++i) {
-        if (ImGui::GetIO().MouseDown[i] != held_.at(i)) ui::feed_button(static_cast<int>(i), held_.at(i));
-    }
 }
 
 void GlWindow::end_frame() {
@@ -319,15 +275,11 @@ void GlWindow::present() { glfwSwapBuffers(window_); }
 void GlWindow::finish() { glFinish(); }
 
 void GlWindow::note_drops(std::span<const char*> paths) {
-    note_input();
-    heard_.drops.insert(heard_.drops.end(), paths.begin(), paths.end());
+    input_.note();
+    drops_.insert(drops_.end(), paths.begin(), paths.end());
 }
 
-std::vector<std::string> GlWindow::take_drops() { return std::exchange(heard_.drops, {}); }
-
-bool GlWindow::take_input() {
-    return std::exchange(heard_.input, false) || !heard_.queue.empty() || ui::input_waits();
-}
+std::vector<std::string> GlWindow::take_drops() { return std::exchange(drops_, {}); }
 
 GlWindow::Size GlWindow::size() const {
     Size size{};

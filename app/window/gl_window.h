@@ -1,16 +1,14 @@
 // GLFW window + OpenGL 3.2 core + ImGui's two backends, as one object. Knows nothing of what is drawn.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "app/frame/input_queue.h"
+#include "app/desk/input_feed.h"
 
 struct GLFWwindow;
 struct ImGuiContext;
@@ -50,13 +48,9 @@ class GlWindow {
     void finish();     // waits until everything is drawn
     void note_drops(std::span<const char*> paths);
     std::vector<std::string> take_drops();  // paths of files dropped since the last call
-    void note_input() { heard_.input = true; }
     void note_key(const InputEvent& event);
     void note_repeat();  // a key is held: ImGui repeats by its own clock
-    void note_pointer(double x, double y);
-    void note_button(int button, bool down);  // of the mouse
-    // A key, a mouse move, a resize ... since the last call, or one that the last frame left for the next.
-    bool take_input();
+    InputFeed& input() { return input_; }
     Size size() const;
     std::string renderer() const;  // GL_RENDERER
     std::vector<std::uint8_t> pixels()
@@ -65,22 +59,13 @@ class GlWindow {
 
   private:
     void give_to_first(const InputEvent& event);
-    void feed_mouse();
 
     GLFWwindow* window_ = nullptr;
     GlWindow* first_ = nullptr;
     ImGuiContext* imgui_ = nullptr;
     bool has_objects_ = false;  // the backend's, on the GPU
-    struct Heard {              // what GLFW's callbacks write to
-        bool input = true;
-        std::vector<std::string> drops;
-        InputQueue queue;
-        std::array<float, 2> pointer{};
-    } heard_;
-    std::array<bool, 3> held_{};  // buttons of the mouse, as the frames were told
-    // The place of the mouse at the event that this frame gets, and whether the last frame got one.
-    std::optional<std::array<float, 2>> pointer_then_;
-    bool pointer_was_then_ = false;
+    std::vector<std::string> drops_;
+    InputFeed input_;
     std::set<int> given_;  // of a second window: keys that are down and were reported to the first one
     int desk_[4] = {};     // x, y, width, height before fill_monitor()
 };

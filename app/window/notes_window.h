@@ -1,5 +1,4 @@
-// The presenter's window: what to say, ask and do at the scene, its notes, what comes next, the room's votes, a clock and
-// whether the lecture is on time. Keys pressed in it go to the lecture.
+// The presenter's window (app/shell/present/notes.h). Keys pressed in it go to the lecture.
 #pragma once
 
 #include <memory>
@@ -22,8 +21,5 @@ class NotesWindow {
     GlWindow window_;
     ui::Context context_;
 };
-
-// What is in it, at the ImGui cursor of a window that fills `area`; for tests without a display.
-void draw_notes(ui::Context& context, Presentation& presentation, Rect area);
 
 }  // namespace fp8lab

@@ -7,11 +7,10 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
+#include "app/desk/session.h"
 #include "app/frame/frame_pace.h"
-#include "app/shell/shell.h"
 #include "app/window/gl_window.h"
 #include "app/window/notes_window.h"
 #include "app/window/window.h"
@@ -38,8 +37,8 @@ class WindowLoop {
     // `inject_input` may move the mouse (labs/ui/input.h) after the system's events were taken.
     double draw(const std::function<void()>& inject_input = {});
 
-    Shell& shell() { return *shell_; }
-    ui::Context& context() { return context_; }
+    Shell& shell() { return session_.shell(); }
+    ui::Context& context() { return session_.context(); }
     GlWindow& window() { return *window_; }
     long frames() const { return frames_; }
 
@@ -49,20 +48,11 @@ class WindowLoop {
     void wait();
     void follow_presentation();  // the whole monitor, and the presenter's window
     void write_probes();
-    double keep_settings();  // returns in how many seconds to try again; infinity: all is kept
-    std::string
-    keep_at_the_end();  // exercises and settings; returns what could not be kept and why; empty: nothing
 
     WindowOptions options_;
-    ProfileFolders folders_;
-    ProfileLock lock_;
-    Settings saved_;
-    std::optional<Settings> refused_;  // what the disk did not take, at refused_s_
-    double refused_s_ = 0;
-    ui::Context context_;
+    Session session_;
     std::unique_ptr<GlWindow> window_;
     std::unique_ptr<NotesWindow> notes_;
-    std::unique_ptr<Shell> shell_;
     bool presenting_ = false;
     std::atomic<bool> woken_ = false;
     std::atomic<bool> time_is_up_ = false;

@@ -50,6 +50,7 @@ class Session : public Lab {
     void advance(int steps) override;
     void set_wake(std::function<void()> wake) override { wake_ = std::move(wake); }
     bool live() const override { return true; }
+    int trained_steps() const override { return step(); }
     bool busy() const override { return running() || (expected_ && !failed()); }
     std::string no_record() const override;
     void replay(std::string_view record) override;

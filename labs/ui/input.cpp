@@ -54,6 +54,11 @@ std::span<const Key> all_keys() { return kKeys; }
 
 void feed_text(std::string_view utf8) { ImGui::GetIO().AddInputCharactersUTF8(std::string(utf8).c_str()); }
 
+bool control_held() {
+    const ImGuiContext& imgui = *ImGui::GetCurrentContext();
+    return imgui.ActiveId != 0 && (!imgui.ActiveIdWindow || imgui.ActiveId != imgui.ActiveIdWindow->MoveId);
+}
+
 void feed_character(unsigned character) { ImGui::GetIO().AddInputCharacter(character); }
 
 void feed_system_key(int key, bool down, int modifiers) {

@@ -54,6 +54,8 @@ void feed_character(unsigned character);
 
 bool input_waits();  // ImGui left events for the next frame (it has a queue from 1.87 on)
 
+bool control_held();  // a control is active; a press on the ground of a window makes none
+
 // Call it before a text field with that label: the field gets the keyboard from the next frame on.
 void focus_text_field(const char* label);
 

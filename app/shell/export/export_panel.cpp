@@ -116,6 +116,13 @@ void ExportPanel::save(Lab* lab, bool replace) {
     problem_.clear();
     try {
         const auto all = paths(lab);
+        if (host_.deliver) {
+            const std::vector<File> made = files(lab);
+            for (const File& file : made) host_.deliver(file.path, file.bytes);
+            open_ = false;
+            return say_(made.size() == 1 ? "Downloaded" : fmt::format("{} files downloaded", made.size()),
+                        made.front().path.filename().string());
+        }
         if (!replace && std::ranges::any_of(all, [](const fs::path& path) { return fs::exists(path); })) {
             asking_ = true;
             return;
@@ -155,8 +162,8 @@ void ExportPanel::draw_figure_choices(Lab& lab) {
 
 // Where it goes, and under which names.
 void ExportPanel::draw_files(Lab* lab) {
-    label(context_, "Folder");
-    asking_ &= !ui::text_input(context_, "export.folder", folder_, "a folder", kMono13);
+    label(context_, host_.deliver ? "The browser saves" : "Folder");
+    if (!host_.deliver) asking_ &= !ui::text_input(context_, "export.folder", folder_, "a folder", kMono13);
     const auto all = paths(lab);
     if (!all.empty()) {
         const std::string more = all.size() > 1 ? fmt::format("  and {} more", all.size() - 1) : "";

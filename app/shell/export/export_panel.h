@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/frame/host.h"
 #include "core/files/folders.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
@@ -17,8 +18,8 @@ class ExportPanel {
     enum class What { figures, report, submission };
     using Say = std::function<void(std::string title, std::string line)>;
 
-    ExportPanel(ui::Context& context, ProfileFolders folders, Say say)
-        : context_(context), folders_(std::move(folders)), say_(std::move(say)) {}
+    ExportPanel(ui::Context& context, ProfileFolders folders, const Host& host, Say say)
+        : context_(context), folders_(std::move(folders)), host_(host), say_(std::move(say)) {}
 
     void open(What what, Lab* lab);  // null: home, which has no figures
     bool is_open() const { return open_; }
@@ -40,6 +41,7 @@ class ExportPanel {
 
     ui::Context& context_;
     ProfileFolders folders_;
+    const Host& host_;
     Say say_;
     bool open_ = false, asking_ = false;  // asking: a file of that name is there
     int what_ = 0, figure_ = 0, format_ = 0, size_ = 1, theme_ = 0;

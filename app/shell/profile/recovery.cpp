@@ -78,14 +78,18 @@ bool Recovery::draw(ui::Context& c) {
     if (!yes && !no) return false;
     focus = {};
     c.wants_redraw = true;
-    if (yes) restoring_ = left_;
-    left_.reset();
     if (yes) {
-        attempt(not_noted_, [&] { journal_.take_over(*restoring_); });
+        accept();
     } else {
+        left_.reset();
         journal_.remove();
     }
     return true;
+}
+
+void Recovery::accept() {
+    restoring_ = std::exchange(left_, std::nullopt);
+    attempt(not_noted_, [&] { journal_.take_over(*restoring_); });
 }
 
 std::optional<Journal::Left> Recovery::restoring() { return std::exchange(restoring_, std::nullopt); }

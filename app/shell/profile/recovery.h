@@ -25,6 +25,7 @@ class Recovery {
     // restoring() has what is to be brought back, or nothing.
     bool draw(ui::Context& context);
     std::optional<Journal::Left> restoring();
+    void accept();  // as if the answer was "Restore"
 
     bool keeps() const { return keeps_ && !asking(); }
     Journal& journal() { return journal_; }

@@ -55,7 +55,8 @@ void field_label(ui::Context& context, const char* words) {
 
 }  // namespace
 
-void SceneSheet::open(Lab& lab, std::filesystem::path folder) {
+void SceneSheet::open(Lab& lab, std::filesystem::path folder, const Host& host) {
+    host_ = &host;
     folder_ = std::move(folder);
     title_ = lab.info().short_title;
     notes_.clear();
@@ -123,7 +124,9 @@ SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
                 replace_ = true;
             } else {
                 make_folder(folder_);
-                write_file(file(title_), scene_text(made));
+                const std::string text = scene_text(made);
+                write_file(file(title_), text);
+                if (host_->deliver) host_->deliver(file(title_), std::as_bytes(std::span(text)));
                 done = {true, "Scene saved", file(title_).string()};
             }
         }
@@ -131,6 +134,13 @@ SceneSheet::Done SceneSheet::draw(ui::Context& context, Lab& lab) {
         if (ui::button(context, "scene.copy", "Copy as text")) {
             ImGui::SetClipboardText(scene_line(scene(lab)).c_str());
             done = {true, "Scene copied", "Ctrl V opens it in another window"};
+        }
+        if (host_->link) {
+            ImGui::SameLine(0, context.px(8));
+            if (ui::button(context, "scene.link", "Copy link")) {
+                ImGui::SetClipboardText(host_->link(link_text(link_of(lab))).c_str());
+                done = {true, "Link copied", "It opens this lab as it stands"};
+            }
         }
     } catch (const std::exception& error) {
         problem_ = error.what();

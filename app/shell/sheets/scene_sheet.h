@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "app/frame/host.h"
 #include "core/lesson/scene.h"
 #include "labs/lab.h"
 #include "labs/ui/context.h"
@@ -14,7 +15,7 @@ namespace fp8lab {
 
 class SceneSheet {
   public:
-    void open(Lab& lab, std::filesystem::path folder);  // folder: where scenes are saved
+    void open(Lab& lab, std::filesystem::path folder, const Host& host);  // folder: where scenes are saved
     struct Done {
         bool closed = false;
         std::string title, line;  // what became of it; empty: nothing yet
@@ -25,6 +26,7 @@ class SceneSheet {
     std::filesystem::path file(const std::string& title) const;
     void draw_vote(ui::Context& context);
     Scene scene(Lab& lab) const;  // throws input_error: a vote without choices, say
+    const Host* host_ = nullptr;
     std::filesystem::path folder_;
     std::string title_, notes_, question_, choices_, problem_;
     int right_ = -1;        // which of the choices; -1: none

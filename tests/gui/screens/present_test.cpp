@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "app/window/notes_window.h"
+#include "app/shell/present/notes.h"
 #include "labs/ui/fonts.h"
 #include "tests/all.h"
 #include "tests/gui/screens/shell_desk.h"

@@ -224,11 +224,16 @@ TEST_CASE("the shell knows no window: no GLFW, no OpenGL, nothing of app/window"
         CAPTURE(file);
         CAPTURE(target);
         CHECK_FALSE(starts_with_any(target, kWindow));
-        CHECK_FALSE(starts_with_any(target, {"app/window/", "app/cli/"}));
+        CHECK_FALSE(starts_with_any(target, {"app/desk/", "app/window/", "app/browser/", "app/cli/"}));
     }
     for (const auto& [file, target] : includes_below("app/window")) {
         CAPTURE(file);
         CHECK_FALSE(target.starts_with("app/cli/"));
+    }
+    for (const auto& [file, target] : includes_below("app/desk")) {  // what a window and a page share
+        CAPTURE(file);
+        CHECK_FALSE(starts_with_any(target, kWindow));
+        CHECK_FALSE(starts_with_any(target, {"app/window/", "app/browser/", "app/cli/"}));
     }
     for (const auto& [file, target] : includes_below("app/frame")) {
         CAPTURE(file);
