@@ -48,7 +48,7 @@ quietly() {
 toolchain=(-G Ninja -D CMAKE_BUILD_TYPE=Release "-DCMAKE_TOOLCHAIN_FILE=$here/toolchain.cmake")
 
 export PKG_CONFIG_PATH=$prefix/lib/pkgconfig  # emscripten's toolchain sets PKG_CONFIG_LIBDIR
-if cat "$here"/archives.txt "$here"/toolchain.cmake "$here"/libraries/* | changed libraries; then
+if cat "$here"/archives.txt "$here"/toolchain.cmake "$here"/libraries/CMakeLists.txt "$here"/libraries/*/CMakeLists.txt | changed libraries; then
     echo "web: compiling the libraries" >&2
     rm -rf "$kept/libraries" "$prefix"
     quietly "$kept/libraries.log" cmake -S "$here/libraries" -B "$kept/libraries" "${toolchain[@]}" \
@@ -57,16 +57,31 @@ if cat "$here"/archives.txt "$here"/toolchain.cmake "$here"/libraries/* | change
     made libraries
 fi
 
-# Of the flags of a toolchain CMake takes those of the first time.
+# Of a toolchain's flags, and of what pkg-config says, CMake takes those of the first time.
 build=/share/build/web
-if [ ! -f "$build/build.ninja" ] || changed configuration <"$here/toolchain.cmake"; then
-    rm -rf "$build"
+if [ ! -f "$build/build.ninja" ] || cat "$kept/made/libraries" "$here/build.sh" | changed configuration; then
     mkdir -p "$build"
+    rm -f "$build/CMakeCache.txt"
     quietly "$build/configure.log" cmake -S /share -B "$build" "${toolchain[@]}" \
-        -DFP8LAB_GUI=OFF -DFP8LAB_TESTS=OFF -DFP8LAB_CUDA=OFF -DFP8LAB_OPENBLAS=OFF -DFP8LAB_THREADS=OFF
-    cp "$here/toolchain.cmake" "$kept/made/configuration"
+        -DFP8LAB_BROWSER=ON -DFP8LAB_TESTS=OFF -DFP8LAB_CUDA=OFF -DFP8LAB_OPENBLAS=OFF -DFP8LAB_THREADS=OFF
+    cat "$kept/made/libraries" "$here/build.sh" >"$kept/made/configuration"
 fi
 # shellcheck source=scripts/steps.sh
 . "$here/../../scripts/steps.sh"
-build_with_ninja web "$build" fp8lab fp8lab_assets
+build_with_ninja web "$build" fp8lab fp8lab_page fp8lab_assets
+
+# The folder for a server: the page, its program, and the assets. Of the fonts the letters that the program has a use for.
+page=$build/page
+cp /share/app/desktop/fp8lab.svg "$page"
+letters=$(sed -n '/ kGlyphs\[\] = {/,/;/p' /share/labs/ui/fonts.cpp | grep -o "0x[0-9A-F]*" | sed s,0x,, | paste -d- - - | paste -sd,)
+fonts=$kept/fonts
+if { echo "$letters"; sed -n '/pyftsubset/p' "$here/build.sh"; } | changed fonts; then
+    rm -rf "$fonts"
+    mkdir -p "$fonts"
+    for font in /usr/share/fonts/opentype/inter/Inter-{Regular,SemiBold}.otf /usr/share/fonts/truetype/jetbrains-mono/JetBrainsMono-{Regular,SemiBold}.ttf; do
+        quietly "$kept/fonts.log" pyftsubset "$font" --unicodes="$letters" --layout-features= --output-file="$fonts/${font##*/}"
+    done
+    made fonts
+fi
+node "$here/pack.mjs" /share/assets "$fonts" "$here/page" "$page"
 [ $# -lt 2 ] || node "$here/same_as_desktop.mjs" "$build/fp8lab.js" "$2"
