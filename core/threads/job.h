@@ -36,23 +36,26 @@ class Job {
     Job(const Job&) = delete;
     Job& operator=(const Job&) = delete;
 
-    // From now on requests are computed by a worker (worker.h); `wake` (may be empty) is called there
-    // when a result can be taken. Called again it replaces `wake` alone: what is computed, or waits, goes on.
+    // From now on requests are computed by a worker (worker.h), which the first of them makes; `wake` (may be empty) is
+    // called there when a result can be taken. Called again it replaces `wake` alone: what is computed, or waits, goes on.
     void start_worker(std::function<void()> wake) {
         wake_.set(std::move(wake));
-        if (!worker_) worker_.emplace([this](const std::stop_token& stop) { return turn(stop); });
+        has_worker_ = true;
     }
 
-    // Forgets an earlier failure: it belongs to an older request.
+    // Forgets an earlier failure: it belongs to an older request. Throws as Worker's constructor does.
     void request(Request request) {
         failure_ = nullptr;
         ++asked_;
-        if (!worker_) return finish(request, asked_);
+        if (!has_worker_) return finish(request, asked_);
         {
             std::lock_guard lock{mutex_};
             waiting_ = Waiting{std::move(request), asked_};
         }
-        worker_->notify();
+        if (worker_)
+            worker_->notify();
+        else
+            worker_.emplace([this](const std::stop_token& stop) { return turn(stop); });
     }
 
     // The newest result, once. If `work` threw for the newest request, throws that exception in every call until the
@@ -123,6 +126,7 @@ class Job {
     std::exception_ptr failure_;
     long asked_ = 0;  // requests
     Wake wake_;
+    bool has_worker_ = false;
     std::optional<Worker> worker_;  // the last member: it ends before what it uses
 };
 
