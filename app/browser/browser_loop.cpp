@@ -3,6 +3,7 @@
 #include <emscripten/em_js.h>
 #include <emscripten/emscripten.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -55,10 +56,8 @@ void BrowserLoop::turn() {
                                      .clock = shell.presentation().wants_notes(),
                                      .types = ImGui::GetIO().WantTextInput});
     page_go_on();
-    if (left > 0) return;
-    draw(now);
-    session_.keep_settings(now);
-    shell.rest(now);
+    if (left == 0) draw(now);
+    if (left == 0 || now >= rest_at_) rest_at_ = now + std::min(session_.keep_settings(now), shell.rest(now));
 }
 
 void BrowserLoop::draw(double now) {

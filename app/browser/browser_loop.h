@@ -26,12 +26,12 @@ class BrowserLoop {
     void draw_notes();
     void follow_presentation();
 
-    bool wants_probes_;
+    bool wants_probes_, woken_ = false;
     Session session_;
     PageCanvas canvas_;
     FramePace pace_;
-    bool woken_ = false, presenting_ = false;
-    double frame_ms_ = -1;
+    bool presenting_ = false;
+    double frame_ms_ = -1, rest_at_ = 0;  // rest_at_: s, when the Shell wants to be asked at the latest
     long frames_ = 0, heard_ = 0;
     int opening_ = 0;  // for how many frames a text field has asked for the keyboard; keys wait meanwhile
     std::string probes_;

@@ -10,7 +10,8 @@ int page_width();
 int page_height();
 double page_pixel_ratio();
 void page_cursor(const char* css_name);
-void page_copy(const char* text);                                       // into the clipboard
+void page_focus();                 // the keys come to the page: a click within a frame of another page
+void page_copy(const char* text);  // into the clipboard
 void page_download(const char* name, const void* bytes, size_t count);  // as a file of the user's downloads
 void page_fullscreen(bool whole);
 void page_ask_for_files();          // the browser's dialog; page_dropped() is called with what was chosen

@@ -9,7 +9,7 @@ addToLibrary({
             page.waits = false;
             const left = _page_do_turns();  // ms until the next one is due; negative: nothing is
             if (left === 0) return page.ask();
-            if (left > 0) page.timer = setTimeout(() => { page.timer = 0; page.ask(); }, left);
+            if (left > 0) page.timer = setTimeout(page.ask, left);
         },
         ask() {
             if (page.waits) return;
@@ -23,16 +23,26 @@ addToLibrary({
     },
 
     page_go_on__deps: ['$page'],
-    page_go_on: () => { if (page.timer === 0) page.ask(); },
+    page_go_on: () => {
+        clearTimeout(page.timer);
+        page.ask();
+    },
 
     page_width: () => Module.canvas.width,
     page_height: () => Module.canvas.height,
     page_pixel_ratio: () => window.devicePixelRatio,
     page_cursor: name => { Module.canvas.style.cursor = UTF8ToString(name); },
 
+    page_focus: () => { window.focus(); Module.canvas.focus(); },
+
     page_copy: text => {
         const words = UTF8ToString(text);
-        navigator.clipboard?.writeText(words).catch(() => Module.fp8lab.tell('The browser did not let this page copy.'));
+        const copy_now = () => {  // without https there is no navigator.clipboard
+            addEventListener('copy', event => { event.clipboardData.setData('text/plain', words); event.preventDefault(); }, { once: true });
+            document.execCommand('copy');
+        };
+        if (navigator.clipboard) navigator.clipboard.writeText(words).catch(copy_now);
+        else copy_now();
     },
 
     page_download: (name, bytes, count) => {

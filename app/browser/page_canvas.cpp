@@ -31,7 +31,8 @@ bool is_the_browsers(const EmscriptenKeyboardEvent& event) {
     const bool ctrl = event.ctrlKey || event.metaKey;
     if (!ctrl) return false;
     if (event.shiftKey) return key == "I" || key == "J";
-    return key == "c" || key == "x" || key == "v";
+    const int letter = key_of(key, event.code, false);
+    return letter == 'C' || letter == 'X' || letter == 'V';
 }
 
 const char* cursor_name(int cursor) {
@@ -111,6 +112,7 @@ void PageCanvas::listen() {
     const auto button = [](int type, const EmscriptenMouseEvent* event, void* self) -> bool {
         constexpr std::array kImGui = {0, 2, 1};  // a browser counts left, middle, right
         auto& canvas = *static_cast<PageCanvas*>(self);
+        if (type == EMSCRIPTEN_EVENT_MOUSEDOWN) page_focus();
         const double ratio = page_pixel_ratio();
         canvas.input_.pointer(static_cast<float>(event->clientX * ratio),
                               static_cast<float>(event->clientY * ratio));
@@ -141,15 +143,18 @@ void PageCanvas::listen() {
 }
 
 bool PageCanvas::key(const EmscriptenKeyboardEvent& event, bool down) {
-    const int key = key_of(event.key, event.code, event.shiftKey);
+    // A key goes up as what it went down as: with Shift in between it types another sign.
+    const auto held = down_.find(event.code);
+    const int key =
+        !down && held != down_.end() ? held->second : key_of(event.key, event.code, event.shiftKey);
     const bool ctrl = event.ctrlKey || event.metaKey;  // a Mac's chords have Command
     if (event.repeat) {
         input_.note();  // ImGui repeats by its own clock
     } else if (key >= 0) {
         if (down)
-            down_.push_back(key);
+            down_[event.code] = key;
         else
-            std::erase(down_, key);
+            down_.erase(event.code);
         input_.key({.down = down, .key = key, .mods = modifiers(ctrl, event.shiftKey, event.altKey)});
     }
     const bool chord = ctrl && !event.altKey;  // with Alt it is AltGr, which types
@@ -161,7 +166,7 @@ bool PageCanvas::key(const EmscriptenKeyboardEvent& event, bool down) {
 }
 
 void PageCanvas::release_all() {
-    for (const int key : std::exchange(down_, {})) input_.key({.key = key});
+    for (const auto& [code, key] : std::exchange(down_, {})) input_.key({.key = key});
 }
 
 void PageCanvas::touched(const EmscriptenTouchEvent& event, bool began) {
@@ -196,7 +201,7 @@ void PageCanvas::begin_frame(double now_s, bool keys_wait) {
     if (const float notches = touch_.wheel(ui::control_held(), line, input_); notches != 0)
         io.AddMouseWheelEvent(0, notches);
     ImGui_ImplOpenGL3_NewFrame();
-    input_.feed_mouse();
+    input_.feed_mouse(false);
     ImGui::NewFrame();
 }
 

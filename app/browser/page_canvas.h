@@ -2,6 +2,7 @@
 // drawn. Emscripten's GLFW is not used: it ignores the device's pixels, touch and the clipboard.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,12 +36,12 @@ class PageCanvas {
     void listen();
     bool key(const EmscriptenKeyboardEvent& event, bool down);  // true: the browser does nothing with it
     void touched(const EmscriptenTouchEvent& event, bool began);
-    void release_all();  // keys and buttons: their releases go elsewhere
+    void release_all();  // keys: their releases go elsewhere
 
     bool has_objects_ = false;  // the backend's, on the GPU
     double last_s_ = 0;
-    int cursor_ = 0;         // ImGuiMouseCursor
-    std::vector<int> down_;  // keys
+    int cursor_ = 0;                   // ImGuiMouseCursor
+    std::map<std::string, int> down_;  // keys: KeyboardEvent.code, and what it went down as
     std::vector<std::string> drops_;
     std::string pasted_, handed_;  // what the page pasted last, and what ImGui was given of it
     InputFeed input_;

@@ -16,6 +16,7 @@ void InputFeed::key(const InputEvent& event) {
 void InputFeed::pointer(float x, float y) {
     note();
     pointer_ = {x, y};
+    moved_ = true;
 }
 
 void InputFeed::button(int button, bool down) {
@@ -48,12 +49,13 @@ void InputFeed::feed_keys(bool keys_wait) {
     }
 }
 
-void InputFeed::feed_mouse() {
+void InputFeed::feed_mouse(bool backend_tells) {
     if (pointer_then_) {
         ui::feed_mouse(pointer_then_->at(0), pointer_then_->at(1));
         pointer_was_then_ = true;
-    } else if (std::exchange(pointer_was_then_, false)) {
+    } else if (std::exchange(pointer_was_then_, false) || (moved_ && !backend_tells)) {
         ui::feed_mouse(pointer_.at(0), pointer_.at(1));
+        moved_ = false;
     }
     pointer_then_.reset();
     for (std::size_t i = 0; i < held_.size(); ++i) {

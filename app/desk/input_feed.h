@@ -22,11 +22,12 @@ class InputFeed {
 
     // Before ImGui::NewFrame(): the keys and characters of this frame. `keys_wait`: they are for a later one.
     void feed_keys(bool keys_wait);
-    // After feed_keys() and the backend, which tells the mouse's state by now. The events' order counts.
-    void feed_mouse();
+    // After feed_keys() and the backend. `backend_tells`: it tells where the mouse is by now, as GLFW's does; what an event
+    // says comes before that.
+    void feed_mouse(bool backend_tells);
 
   private:
-    bool heard_ = true;
+    bool heard_ = true, moved_ = false;
     InputQueue queue_;
     std::array<float, 2> pointer_{};
     std::array<bool, 3> held_{};  // buttons, as the frames were told

@@ -13,6 +13,12 @@ constexpr float kPinchNotch = 1.1F;  // of the distance, for a notch of the whee
 
 float distance(Touch::Finger a, Touch::Finger b) { return std::hypot(a.x - b.x, a.y - b.y); }
 
+// `elsewhere`: so that what was pressed is not clicked.
+void let_go(bool elsewhere, InputFeed& feed) {
+    if (elsewhere) feed.pointer(-1, -1);
+    feed.button(0, false);
+}
+
 }  // namespace
 
 void Touch::changed(std::span<const Finger> fingers, bool began, InputFeed& feed) {
@@ -20,7 +26,7 @@ void Touch::changed(std::span<const Finger> fingers, bool began, InputFeed& feed
     if (fingers.size() >= 2) {
         const Finger middle{(fingers[0].x + fingers[1].x) / 2, (fingers[0].y + fingers[1].y) / 2};
         const float apart = std::max(1.0F, distance(fingers[0], fingers[1]));
-        if (doing_ == Doing::pressed || doing_ == Doing::dragging) feed.button(0, false);
+        if (doing_ == Doing::pressed || doing_ == Doing::dragging) let_go(doing_ == Doing::pressed, feed);
         if (doing_ == Doing::pinching && !began) {
             travel_ += middle.y - at_.y;
             notches_ += std::log(apart / apart_) / std::log(kPinchNotch);
@@ -32,7 +38,8 @@ void Touch::changed(std::span<const Finger> fingers, bool began, InputFeed& feed
         return;
     }
     if (fingers.empty()) {
-        if (doing_ == Doing::pressed || doing_ == Doing::dragging) feed.button(0, false);
+        const bool flicked = doing_ == Doing::pressed && distance(start_, at_) >= kTapDrift;
+        if (doing_ == Doing::pressed || doing_ == Doing::dragging) let_go(flicked, feed);
         doing_ = Doing::nothing;
         return;
     }
@@ -59,7 +66,8 @@ float Touch::wheel(bool takes, float pixels_per_notch, InputFeed& feed) {
         if (takes) {
             feed.pointer(at_.x, at_.y);
         } else {
-            feed.button(0, false);
+            let_go(true, feed);
+            feed.pointer(at_.x, at_.y);
             travel_ = at_.y - start_.y;
         }
     }

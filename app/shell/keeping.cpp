@@ -21,7 +21,7 @@ Keeping::Keeping(Common& common, Labs& labs, ExercisesTab& exercises)
     : common_(common),
       labs_(labs),
       exercises_(exercises),
-      recovery_(common.folders, [this](std::string title, std::string line) {
+      recovery_(common.folders, !common.host.reloads, [this](std::string title, std::string line) {
           common_.toasts.warn(std::move(title), std::move(line));
       }) {
     for (const Labs::Entry& entry : labs_.entries())
@@ -66,6 +66,7 @@ void Keeping::restore_left() {
 
 void Keeping::restore(const Journal::Left& left) {
     std::string lost;
+    std::vector<std::string> note_lost;  // trainings that are told, and not again at the next start
     for (Labs::Entry& entry : labs_.entries()) {
         const std::string id(entry.info().id);
         try {
@@ -75,10 +76,10 @@ void Keeping::restore(const Journal::Left& left) {
         } catch (const std::exception& error) {
             lost += fmt::format("{}{}: {}", lost.empty() ? "" : "; ", entry.info().name(), error.what());
         }
-        Labs::update(entry);
         const auto steps = left.values.find("trained." + id);
         if (steps == left.values.end() || !steps->second.is_number_integer() || steps->second < kSteps)
             continue;
+        note_lost.push_back("trained." + id);
         common_.toasts.warn("A training was lost",
                             fmt::format("that of {} ended at step {} or up to {} later", entry.info().name(),
                                         steps->second.get<long>(), kSteps - 1));
@@ -100,6 +101,9 @@ void Keeping::restore(const Journal::Left& left) {
     if (!word(typing, "name").empty() && word(typing, "lab") == open)
         common_.context.typing = {word(typing, "name"), word(typing, "text"), true};
     if (!lost.empty()) common_.toasts.warn("Not everything was restored", lost);
+    recovery_.note([&](Journal& journal) {
+        for (const std::string& training : note_lost) journal.note(training, 0, local_time());
+    });
 }
 
 double Keeping::rest(double now_s) {

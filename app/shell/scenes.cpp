@@ -101,10 +101,11 @@ void Scenes::set_file(Labs::Entry& entry, const Field& file, const std::string& 
     common_.toasts.say_undoable("Another file opened", "Ctrl Z brings the one before back");
 }
 
-void Scenes::lead_to(const ui::Context::WantedLab& wanted) {
+void Scenes::lead_to(const ui::Context::WantedLab& wanted, bool from_defaults) {
     Labs::Entry* const entry = labs_.find(wanted.lab);
     if (entry == nullptr) return;
     past_.set_aside(*entry, past_.what_is(*entry));
+    if (from_defaults) entry->lab->reset();
     std::string refused;
     try {
         for (const std::string& field : wanted.fields) set_field(entry->lab->fields(), field);
@@ -152,7 +153,9 @@ void Scenes::open_link(std::string_view fragment) {
         if (link.lab.empty()) return labs_.open("");
         const std::string id(find_lab(link.lab).id);
         if (link.fields.empty()) return labs_.open(id);
-        lead_to({.lab = id, .fields = link.fields});
+        const auto tried = find_lab(link.lab).make();
+        for (const std::string& field : link.fields) set_field(tried->fields(), field);
+        lead_to({.lab = id, .fields = link.fields}, true);
     } catch (const std::exception& error) {
         common_.toasts.warn("The link was not opened", error.what());
     }

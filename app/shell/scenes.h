@@ -35,7 +35,8 @@ class Scenes {
     void open_files(std::span<const std::string> paths);
     void open_file(const std::filesystem::path& path);
     // That lab, with these fields; a toast says what is wrong.
-    void lead_to(const ui::Context::WantedLab& wanted);
+    // `from_defaults`: on top of the lab's defaults, and not of its settings.
+    void lead_to(const ui::Context::WantedLab& wanted, bool from_defaults = false);
     void paste();      // a scene as text, from the clipboard
     void copy();       // the lab on the stage, as such a text
     void copy_link();  // the same as an address; only where the host has one

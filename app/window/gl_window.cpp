@@ -254,7 +254,7 @@ void GlWindow::begin_frame(const std::function<void()>& inject_input, bool keys_
     if (inject_input)
         inject_input();
     else if (first_ == nullptr)
-        input_.feed_mouse();
+        input_.feed_mouse(true);
     ImGui::NewFrame();
 }
 

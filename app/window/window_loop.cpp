@@ -50,10 +50,7 @@ WindowLoop::WindowLoop(const WindowOptions& options)
     }});
 }
 
-WindowLoop::~WindowLoop() {
-    notes_.reset();
-    session_.end();  // before the window that its workers wake
-}
+WindowLoop::~WindowLoop() = default;
 
 bool WindowLoop::open() const { return glfwWindowShouldClose(window_->handle()) == GLFW_FALSE; }
 

@@ -50,11 +50,11 @@ class WindowLoop {
     void write_probes();
 
     WindowOptions options_;
-    Session session_;
+    std::atomic<bool> woken_ = false;
     std::unique_ptr<GlWindow> window_;
+    Session session_;  // after what its workers wake
     std::unique_ptr<NotesWindow> notes_;
     bool presenting_ = false;
-    std::atomic<bool> woken_ = false;
     std::atomic<bool> time_is_up_ = false;
     double frame_ms_ = -1;
     FramePace pace_;

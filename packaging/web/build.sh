@@ -84,4 +84,7 @@ if { echo "$letters"; sed -n '/pyftsubset/p' "$here/build.sh"; } | changed fonts
     made fonts
 fi
 node "$here/pack.mjs" /share/assets "$fonts" "$here/page" "$page"
-[ $# -lt 2 ] || node "$here/same_as_desktop.mjs" "$build/fp8lab.js" "$2"
+
+[ $# -ge 2 ] || exit 0
+node "$here/same_as_desktop.mjs" "$build/fp8lab.js" "$2"
+node "$here/test/page_test.mjs" "$page" /share/build/web_tested

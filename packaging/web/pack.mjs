@@ -47,4 +47,4 @@ const hash = createHash('sha256');
 for (const name of kept) hash.update(name).update(readFileSync(join(page, name)));
 const version = hash.update(readFileSync(join(sources, 'sw.js'))).digest('hex').slice(0, 16);
 writeFileSync(join(page, 'sw.js'),
-    `const kVersion = '${version}';\n${readFileSync(join(sources, 'sw.js'), 'utf8')}`);
+    `const kVersion = '${version}';\nconst kFiles = ${JSON.stringify(['./', ...kept])};\n${readFileSync(join(sources, 'sw.js'), 'utf8')}`);

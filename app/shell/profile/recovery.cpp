@@ -34,13 +34,14 @@ bool worth_asking(const Journal::Left& left) {
 
 }  // namespace
 
-Recovery::Recovery(const ProfileFolders& folders, std::function<void(std::string, std::string)> say)
+Recovery::Recovery(const ProfileFolders& folders, bool asks,
+                   std::function<void(std::string, std::string)> say)
     : keeps_(folders.access == Access::read_write),
       say_(std::move(say)),
       journal_(folders.state / "journal.jsonl") {
     if (!keeps_) return;
     left_ = Journal::left_behind(folders.state / "journal.jsonl");
-    if (left_ && !worth_asking(*left_)) left_.reset();
+    if (left_ && asks && !worth_asking(*left_)) left_.reset();
 }
 
 bool Recovery::draw(ui::Context& c) {

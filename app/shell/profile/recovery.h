@@ -17,8 +17,9 @@ constexpr const char* kCrashWould = "A crash would lose your place";
 
 class Recovery {
   public:
-    // say: a toast. A profile that is only read has no journal, and its question is another window's.
-    Recovery(const ProfileFolders& folders, std::function<void(std::string, std::string)> say);
+    // say: a toast. A profile that is only read has no journal, and its question is another window's. `asks`: there will be a
+    // question, so that which lab was open is not worth one.
+    Recovery(const ProfileFolders& folders, bool asks, std::function<void(std::string, std::string)> say);
 
     bool asking() const { return left_.has_value(); }
     // The question, over everything else; takes every key. True when it was answered in this frame: then

@@ -102,12 +102,27 @@ function put_assets(FS, files, data, before) {
 
 // Whether this page is the first of this browser: only it writes. The lock is held as long as the page lives.
 function first_page() {
+    const kWait_ms = 1000;  // after a reload the page before may still hold it
+    if (!navigator.locks) return nobody_answers();
     return new Promise(answer => {
-        if (!navigator.locks) return answer(true);
-        navigator.locks.request('fp8lab profile', { ifAvailable: true }, lock => {
-            answer(lock !== null);
-            return lock === null ? undefined : new Promise(() => {});
-        });
+        navigator.locks.request('fp8lab profile', { signal: AbortSignal.timeout(kWait_ms) }, () => {
+            answer(true);
+            return new Promise(() => {});
+        }).catch(problem => answer(problem.name === 'TimeoutError' || problem.name === 'AbortError' ? false : nobody_answers()));
+    });
+}
+
+// Without https there are no locks: the page asks whether another one is there.
+function nobody_answers() {
+    const kWait_ms = 300;
+    const channel = new BroadcastChannel('fp8lab profile');
+    return new Promise(answer => {
+        channel.onmessage = ({ data }) => { if (data === 'here') answer(false); };
+        channel.postMessage('who');
+        setTimeout(() => {
+            channel.onmessage = ({ data }) => { if (data === 'who') channel.postMessage('here'); };
+            answer(true);
+        }, kWait_ms);
     });
 }
 
@@ -127,16 +142,19 @@ async function mount_profile(program) {
 // What changed in the profile goes to IndexedDB every few seconds, and when the page is left. The program holds its journal
 // open, so that no close() tells of a change.
 function keep(FS) {
-    const kEvery_ms = 2000;
-    let under_way = false;
+    const kEvery_ms = 500;
+    let under_way = false, again = false;
     const now = () => {
+        again = under_way;
         if (under_way) return;
         under_way = true;
         FS.syncfs(false, problem => {
             under_way = false;
             if (problem) console.error(`not kept: ${problem}`);
+            if (again) now();
         });
     };
+    navigator.storage?.persist?.();
     setInterval(now, kEvery_ms);
     addEventListener('pagehide', now);
     document.addEventListener('visibilitychange', () => { if (document.hidden) now(); });
@@ -147,24 +165,35 @@ function keep(FS) {
 function watch_size(program) {
     new ResizeObserver(([entry]) => {
         const exact = entry.devicePixelContentBoxSize?.[0];
-        const ratio = window.devicePixelRatio;
-        canvas.width = exact?.inlineSize ?? Math.round(entry.contentRect.width * ratio);
-        canvas.height = exact?.blockSize ?? Math.round(entry.contentRect.height * ratio);
+        // Between two pixels only the browser knows which one it takes; where it says something else (an emulated ratio), it
+        // is the ratio that counts.
+        const pixels = (exact, length) => {
+            const about = length * window.devicePixelRatio;
+            return exact !== undefined && Math.abs(exact - about) <= 1 ? exact : Math.round(about);
+        };
+        canvas.width = pixels(exact?.inlineSize, entry.contentRect.width);
+        canvas.height = pixels(exact?.blockSize, entry.contentRect.height);
         program._page_changed?.();
     }).observe(canvas, { box: 'devicePixelContentBoxSize' in ResizeObserverEntry.prototype ? 'device-pixel-content-box' : 'content-box' });
 }
 
 async function take_files(program, files) {
-    for (const file of files) {
-        program.FS.mkdirTree('/dropped');
-        program.FS.writeFile(`/dropped/${file.name}`, new Uint8Array(await file.arrayBuffer()));
-        program.ccall('page_dropped', null, ['string'], [`/dropped/${file.name}`]);
+    program.FS.mkdirTree('/dropped');
+    const paths = [];
+    for (const file of [...files]) {
+        paths.push(`/dropped/${file.name}`);
+        program.FS.writeFile(paths.at(-1), new Uint8Array(await file.arrayBuffer()));
     }
+    for (const path of paths) program.ccall('page_dropped', null, ['string'], [path]);  // together: several are one list
 }
 
 function listen(program) {
-    addEventListener('hashchange', () =>
-        program.ccall('page_open_link', null, ['string'], [location.hash.slice(1)]));
+    addEventListener('hashchange', () => {
+        if (!location.hash) return;
+        program.ccall('page_open_link', null, ['string'], [location.hash.slice(1)]);
+        history.replaceState(null, '', location.pathname + location.search);
+    });
+    canvas.addEventListener('webglcontextlost', () => fail('The browser took the page its WebGL.'));
     addEventListener('paste', event =>
         program.ccall('page_pasted', null, ['string'], [event.clipboardData.getData('text')]));
     addEventListener('dragover', event => event.preventDefault());
@@ -183,24 +212,17 @@ function listen(program) {
 
 // ---- start ----
 
-// The service worker keeps the files and isolates the page, for what it loads after it: so it comes first, and the page once
-// more. Without one (no https, a private window) the page needs its server, and has no threads.
-async function isolate() {
-    if (window.crossOriginIsolated || !navigator.serviceWorker) return;
+// The service worker keeps the files. Without one (no https, a private window) the page needs its server.
+async function keep_files() {
+    if (!navigator.serviceWorker) return;
     try {
         await navigator.serviceWorker.register('sw.js');
-        await navigator.serviceWorker.ready;
     } catch (error) {
-        return console.warn(`not kept for use without a network: ${error.message}`);
+        console.warn(`not kept for use without a network: ${error.message}`);
     }
-    if (sessionStorage.getItem('isolated')) return;  // it was tried
-    sessionStorage.setItem('isolated', 'tried');
-    location.reload();
-    await new Promise(() => {});
 }
 
 async function start() {
-    await isolate();
     const query = new URLSearchParams(location.search);
     const files = await (await fetch('files.json')).json();
     const host = { fail, tell: console.warn, ask_for_files: () => document.getElementById('files').click() };
@@ -211,7 +233,7 @@ async function start() {
         preRun: [module => Object.assign(module.ENV, environment)],
         onAbort: why => fail(`FP8 Lab stopped: ${why}.`),
     }));
-    const [data, before, program] = await Promise.all([bytes('fp8lab.data', files.data), asked_before(files), made]);
+    const [data, before, program] = await Promise.all([bytes('fp8lab.data', files.data), asked_before(files).catch(() => new Map()), made]);
     put_assets(program.FS, files, data, before);
     const kept = await mount_profile(program);
     canvas.hidden = false;
@@ -222,6 +244,8 @@ async function start() {
     program.callMain([location.hash.slice(1), ...more]);
     if (failed) return;
     listen(program);
+    if (location.hash) history.replaceState(null, '', location.pathname + location.search);  // a reload goes on from here
+    keep_files();
     says.hidden = true;
     canvas.focus();
     window.fp8lab_page = program;  // for tests, and for whoever looks

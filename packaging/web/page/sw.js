@@ -1,34 +1,23 @@
-// Keeps what the page loads, for use without a network. pack.mjs writes the version of the files above these lines (kVersion).
-// A new version is taken once no tab shows the old one.
-const kCache = `fp8lab ${kVersion}`;
+// Keeps the page's files, for use without a network. pack.mjs writes above these lines their names (kFiles) and their version
+// (kVersion). A new version is taken once no tab shows the old one. All else of the server is none of its business.
+const kName = `fp8lab ${registration.scope} `, kCache = kName + kVersion;
+const kept = new Set(kFiles.map(file => new URL(file, registration.scope).href));
 
+addEventListener('install', event => event.waitUntil(
+    caches.open(kCache).then(cache => cache.addAll(kFiles.map(file => new Request(file, { cache: 'no-cache' }))))));
 addEventListener('activate', event => event.waitUntil(take_over()));
 addEventListener('fetch', event => {
-    if (event.request.method === 'GET' && new URL(event.request.url).origin === location.origin)
-        event.respondWith(answer(event.request));
+    const address = new URL(event.request.url);
+    address.search = address.hash = '';
+    if (event.request.method === 'GET' && kept.has(address.href)) event.respondWith(answer(event.request));
 });
 
 async function take_over() {
-    for (const name of await caches.keys())
-        if (name.startsWith('fp8lab ') && name !== kCache) await caches.delete(name);
+    for (const name of await caches.keys()) if (name.startsWith(kName) && name !== kCache) await caches.delete(name);
     await clients.claim();
 }
 
-// From what is kept; else from the network, and kept from then on.
 async function answer(request) {
     const cache = await caches.open(kCache);
-    const kept = await cache.match(request, { ignoreSearch: true });
-    if (kept) return isolated(kept);
-    const response = await fetch(request, { cache: 'no-cache' });
-    if (response.ok) await cache.put(request, response.clone());
-    return isolated(response);
-}
-
-// A page has threads only where no other site's page shares its process.
-function isolated(response) {
-    if (response.status === 0) return response;
-    const headers = new Headers(response.headers);
-    headers.set('Cross-Origin-Opener-Policy', 'same-origin');
-    headers.set('Cross-Origin-Embedder-Policy', 'require-corp');
-    return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
+    return (await cache.match(request, { ignoreSearch: true })) ?? fetch(request);
 }

@@ -37,7 +37,7 @@ export class Chromium {
         self.profile = profile ?? join(self.downloads, 'profile');
         self.process = spawn(program, ['--headless=new', '--no-sandbox', '--remote-debugging-pipe', `--user-data-dir=${self.profile}`,
             '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--hide-scrollbars', '--no-first-run', 'about:blank'],
-            { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+            { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
         self.process.stdio[4].setEncoding('utf8');
         self.process.stdio[4].on('data', part => self.#hear(part));
         await self.open_tab(size, ratio);
@@ -58,8 +58,10 @@ export class Chromium {
         return this.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: ratio, mobile });
     }
     async stop() {
-        this.process.kill();
-        await new Promise(done => this.process.once('exit', done));
+        const ended = new Promise(done => this.process.once('exit', done));
+        process.kill(-this.process.pid, 'SIGKILL');  // and its children, which write into the profile
+        await ended;
+        await pause(200);
         rmSync(this.downloads, { recursive: true, force: true, maxRetries: 5 });
     }
     #hear(part) {
@@ -80,7 +82,11 @@ export class Chromium {
     send(method, params = {}, sessionId = this.session) {
         const id = ++this.#next;
         this.process.stdio[3].write(JSON.stringify({ id, method, params, ...(sessionId ? { sessionId } : {}) }) + '\0');
-        return new Promise((done, failed) => this.#waiting.set(id, { done, failed, method }));
+        const answer = new Promise((done, failed) => this.#waiting.set(id, { done, failed, method }));
+        const kMost_ms = 60000;
+        let clock;
+        const late = new Promise((_, failed) => { clock = setTimeout(() => failed(new Error(`${method}: no answer`)), kMost_ms); });
+        return Promise.race([answer, late]).finally(() => clearTimeout(clock));
     }
     async value(expression) {
         const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
@@ -106,7 +112,7 @@ export class Chromium {
         let last = -1;
         for (let same = 0; same < 4; await pause(60)) {
             const { frames } = await this.probes();
-            same = frames === last ? same + 1 : 0;
+            same = frames !== undefined && frames === last ? same + 1 : 0;
             last = frames;
         }
     }
@@ -126,6 +132,7 @@ export class Chromium {
         await this.settled();
     }
     async touch(type, points) {
+        await this.send('Emulation.setTouchEmulationEnabled', { enabled: true });
         await this.send('Input.dispatchTouchEvent', { type, touchPoints: points.map(([x, y], id) => ({ x, y, id })) });
     }
     async key(key, { ctrl = false, shift = false, alt = false, code } = {}) {

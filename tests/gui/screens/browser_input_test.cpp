@@ -27,7 +27,7 @@ struct Screen {
         feed.feed_keys(false);
         const bool holds = ImGui::GetIO().MouseDown[0] && ImGui::GetIO().MouseClickedPos[0].x < 200;
         wheel += touch.wheel(holds, 100, feed);
-        feed.feed_mouse();
+        feed.feed_mouse(false);
         ImGui::NewFrame();
         const ImGuiIO& io = ImGui::GetIO();
         if (ImGui::IsMouseClicked(0)) seen.push_back("press " + place(io.MousePos));
