@@ -19,9 +19,11 @@ inline Settings explored(Settings settings = {}) {
 struct ShellDesk {
     // Without folders: a profile of its own.
     explicit ShellDesk(ImVec2 size = {1440, 900}, const Settings& settings = explored(),
-                       const ProfileFolders& folders = {})
+                       const ProfileFolders& folders = {}, const Host& host = {})
         : gui(size),
-          shell(gui.context, settings, {}, folders.data.empty() ? ProfileFolders(scratch.path) : folders) {
+          shell(gui.context, settings, {}, folders.data.empty() ? ProfileFolders(scratch.path) : folders,
+                host) {
+        if (host.reloads) shell.restore_left();
         frame();
         frame();
     }
