@@ -71,7 +71,7 @@ float Touch::wheel(bool takes, float pixels_per_notch, InputFeed& feed) {
             travel_ = at_.y - start_.y;
         }
     }
-    if (doing_ == Doing::pressed) feed.note();  // until it is told what the finger does
+    if (doing_ == Doing::pressed && frames_ <= kFramesToTell) feed.note();  // until it is told what the finger does
     const float scrolled = std::exchange(travel_, 0.0F) / pixels_per_notch;
     return scrolled + std::exchange(notches_, 0.0F);
 }

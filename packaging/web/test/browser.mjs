@@ -110,7 +110,8 @@ export class Chromium {
     async probes() { return JSON.parse((await this.value('fp8lab_page.ccall("page_probes", "string", [], [])')) || '{}'); }
     async settled() {  // no frame for a while
         let last = -1;
-        for (let same = 0; same < 4; await pause(60)) {
+        const end = Date.now() + 20000;
+        for (let same = 0; same < 4 && Date.now() < end; await pause(60)) {
             const { frames } = await this.probes();
             same = frames !== undefined && frames === last ? same + 1 : 0;
             last = frames;

@@ -84,7 +84,7 @@ const tests = {
             for (const name of ['predict.choice1', 'predict.commit', 'train.run']) await c.click(name);
         }, 240);
         await pass(c, address, 'L13', 'L13.1', async () => {
-            for (const name of ['predict.choice1', 'predict.commit', 'train.run']) await c.click(name);
+            for (const name of ['predict.choice1', 'predict.commit', 'transformer.run']) await c.click(name);
         }, 900);
         await c.key('e', { ctrl: true });
         await c.click('export.what.2');
@@ -152,7 +152,7 @@ const tests = {
         check((await c.probes()).lab === 'error', 'a tap in the rail opens no lab');
         const slide = async (from, to) => {
             await c.touch('touchStart', [from]);
-            await c.settled();
+            await pause(200);
             for (let i = 1; i <= 8; ++i) {
                 await c.touch('touchMove', [[from[0] + (to[0] - from[0]) * i / 8, from[1] + (to[1] - from[1]) * i / 8]]);
                 await pause(40);
